@@ -1,0 +1,84 @@
+// Checkpoint: a published model as it lies on disk (or in memory): a list of tensors with shape, format and
+// bytes, and the metadata that came along. Readers check every size, offset and count against the file before
+// use; bytes are mapped and touched only when somebody reads them. What a tensor is for is not known here:
+// that is the dialect's work (model/dialect.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "tensor/format.h"
+#include "tensor/shape.h"
+
+namespace tessera {
+
+// One tensor of a file. Shape is outermost first (a GGUF file's dimensions are reversed on reading).
+struct TensorEntry {
+  std::string name;
+  Shape shape;
+  Format format;
+  std::span<const std::byte> bytes;  // lies in the checkpoint's mapping
+  int file = 0;                      // index into Checkpoint::files, for messages
+};
+
+// A GGUF metadata value.
+struct GgufValue;
+using GgufArray = std::vector<GgufValue>;
+struct GgufValue {
+  std::variant<uint64_t, int64_t, double, bool, std::string, GgufArray> value;
+};
+using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
+
+enum class CheckpointKind {
+  kSafetensors,  // a folder with config.json and *.safetensors, or one such file
+  kGguf,
+};
+
+class Checkpoint {
+ public:
+  // A folder (config.json + model.safetensors or model.safetensors.index.json + shards), a .safetensors file,
+  // or a .gguf file (the first of a split set: -00001-of-0000N.gguf brings the others).
+  [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> open(const std::string& path);
+
+  // A file already in memory: the caller keeps the bytes alive. `name` is used in messages.
+  [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> from_safetensors(
+      std::span<const std::byte> file, std::string name, Json config);
+  [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> from_gguf(std::span<const std::byte> file,
+                                                                           std::string name);
+
+  [[nodiscard]] CheckpointKind kind() const { return kind_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::span<const TensorEntry> tensors() const { return tensors_; }  // sorted by name
+  [[nodiscard]] const TensorEntry* find(std::string_view name) const;
+  [[nodiscard]] const std::string& file_name(const TensorEntry& entry) const {
+    return files_[static_cast<size_t>(entry.file)];
+  }
+  [[nodiscard]] const Json* config() const { return config_.get(); }        // config.json; null for GGUF
+  [[nodiscard]] const GgufMetadata& metadata() const { return metadata_; }  // empty for safetensors
+  // The path of a file beside config.json, if it is there ("tokenizer.json"); nullopt for GGUF.
+  [[nodiscard]] std::optional<std::string> companion(std::string_view name) const;
+  [[nodiscard]] uint64_t total_bytes() const;
+
+ private:
+  friend class CheckpointBuilder;
+  Checkpoint() = default;
+  CheckpointKind kind_ = CheckpointKind::kSafetensors;
+  std::string path_;
+  std::vector<std::string> files_;
+  std::vector<TensorEntry> tensors_;
+  std::unique_ptr<Json> config_;
+  GgufMetadata metadata_;
+  std::vector<std::shared_ptr<const void>> owners_;  // the mappings
+};
+
+}  // namespace tessera
