@@ -1,0 +1,42 @@
+// Dialects: how a family of files names and lays out the weights. A row maps one slot pattern (or several,
+// when the file stores them fused along the rows) to candidate source names, with a transform from a closed
+// set. Row ranges are views, never copies.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tessera {
+
+enum class Transform : uint8_t {
+  kNone,
+  kAddOne,     // vectors: the file stores gain - 1
+  kNegExp,     // vectors: the file stores log(-x)
+  kTranspose,  // matrices stored [in, out]
+};
+
+struct DialectRow {
+  // Internal patterns, "layers.*.attn.q" ('*' is the layer number). More than one: the source holds their
+  // rows one after another.
+  std::vector<std::string> slots;
+  // Source patterns without suffix: ".weight"/".bias" follow the slot's; a source that ends in '!' is taken
+  // literally.
+  std::vector<std::string> sources;
+  Transform transform = Transform::kNone;
+};
+
+struct Dialect {
+  std::vector<DialectRow> rows;       // an architecture's own rows come first and win
+  std::vector<std::string> prefixes;  // of source names, may be absent or present ("model.", "transformer.")
+  std::vector<std::string> ignored;   // globs of tensors that are left over on purpose
+};
+
+// The names that most checkpoints use, to which an architecture adds only what differs.
+[[nodiscard]] const Dialect& hf_dialect();
+[[nodiscard]] const Dialect& gguf_dialect();
+
+// '*' matches any run of characters.
+[[nodiscard]] bool glob_match(std::string_view pattern, std::string_view text);
+
+}  // namespace tessera
