@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "tensor/format.h"
 #include "tensor/shape.h"
+#include "tensor/weight.h"
 
 namespace tessera {
 
@@ -47,7 +48,8 @@ enum class CheckpointKind {
 class Checkpoint {
  public:
   // A folder (config.json + model.safetensors or model.safetensors.index.json + shards), a .safetensors file,
-  // or a .gguf file (the first of a split set: -00001-of-0000N.gguf brings the others).
+  // or a .gguf file (the first of a split set: -00001-of-0000N.gguf brings the others). A .safetensors file
+  // takes the config.json beside it, if there is one.
   [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> open(const std::string& path);
 
   // A file already in memory: the caller keeps the bytes alive. `name` is used in messages.
@@ -63,7 +65,8 @@ class Checkpoint {
   [[nodiscard]] const std::string& file_name(const TensorEntry& entry) const {
     return files_[static_cast<size_t>(entry.file)];
   }
-  [[nodiscard]] const Json* config() const { return config_.get(); }        // config.json; null for GGUF
+  // config.json; null for GGUF and for a lone .safetensors file.
+  [[nodiscard]] const Json* config() const { return config_.get(); }
   [[nodiscard]] const GgufMetadata& metadata() const { return metadata_; }  // empty for safetensors
   // The path of a file beside config.json, if it is there ("tokenizer.json"); nullopt for GGUF.
   [[nodiscard]] std::optional<std::string> companion(std::string_view name) const;
@@ -74,11 +77,16 @@ class Checkpoint {
   Checkpoint() = default;
   CheckpointKind kind_ = CheckpointKind::kSafetensors;
   std::string path_;
+  std::string folder_;  // where companions lie; empty for GGUF and for memory
   std::vector<std::string> files_;
   std::vector<TensorEntry> tensors_;
   std::unique_ptr<Json> config_;
   GgufMetadata metadata_;
   std::vector<std::shared_ptr<const void>> owners_;  // the mappings
 };
+
+// The tensor as a matrix [product of all dimensions but the last, last], one plane; a view into the
+// checkpoint.
+[[nodiscard]] Weight matrix_view(const TensorEntry& entry);
 
 }  // namespace tessera

@@ -37,6 +37,8 @@ struct FormatInfo {
 [[nodiscard]] std::string format_name(const Format& format);
 // The format a GGUF type number stands for, element types included; nullopt for a number we do not know.
 [[nodiscard]] std::optional<Format> format_from_gguf(uint32_t type);
+// The other way; nullopt for what GGUF files cannot hold (unsigned integers, 8-bit floats, ...).
+[[nodiscard]] std::optional<uint32_t> gguf_from_format(const Format& format);
 
 // Values per block (1 for plain), and bytes of `columns` values in plane 0 (columns must be a multiple of the
 // block).
@@ -49,8 +51,9 @@ struct FormatInfo {
 void decode_row(const Weight& weight, int64_t row, int64_t first, int64_t count, float* values);
 
 // Encodes a row-major float32 matrix into `format`'s plane 0; an error names what cannot be encoded (no
-// encoder, a length that is no multiple of the block, a value that the format cannot hold: float16 overflow
-// is refused, never turned into infinity).
+// encoder, a length that is no multiple of the block, a value that the format cannot hold: overflow is
+// refused, never turned into infinity; block formats refuse NaN and infinities, plain floating types keep
+// them).
 [[nodiscard]] Status encode_rows(const Format& format, const float* values, int64_t rows, int64_t columns,
                                  std::byte* out);
 

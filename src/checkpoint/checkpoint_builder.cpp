@@ -1,0 +1,54 @@
+#include "checkpoint/checkpoint_builder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/printable.h"
+
+namespace tessera {
+
+CheckpointBuilder::CheckpointBuilder(CheckpointKind kind, std::string path) : checkpoint_(new Checkpoint()) {
+  checkpoint_->kind_ = kind;
+  checkpoint_->path_ = std::move(path);
+}
+
+int CheckpointBuilder::add_file(std::string name, std::shared_ptr<const void> owner) {
+  checkpoint_->files_.push_back(std::move(name));
+  if (owner != nullptr) checkpoint_->owners_.push_back(std::move(owner));
+  return static_cast<int>(checkpoint_->files_.size()) - 1;
+}
+
+void CheckpointBuilder::add_tensor(TensorEntry entry) {
+  checkpoint_->tensors_.push_back(std::move(entry));
+}
+
+void CheckpointBuilder::set_folder(std::string folder) {
+  checkpoint_->folder_ = std::move(folder);
+}
+
+void CheckpointBuilder::set_config(Json config) {
+  checkpoint_->config_ = std::make_unique<Json>(std::move(config));
+}
+
+void CheckpointBuilder::set_metadata(GgufMetadata metadata) {
+  checkpoint_->metadata_ = std::move(metadata);
+}
+
+Result<std::shared_ptr<const Checkpoint>> CheckpointBuilder::finish() {
+  auto& tensors = checkpoint_->tensors_;
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](const TensorEntry& a, const TensorEntry& b) { return a.name < b.name; });
+  const auto twin =
+      std::adjacent_find(tensors.begin(), tensors.end(),
+                         [](const TensorEntry& a, const TensorEntry& b) { return a.name == b.name; });
+  if (twin != tensors.end()) {
+    const std::string& first = checkpoint_->file_name(twin[0]);
+    const std::string& second = checkpoint_->file_name(twin[1]);
+    const std::string where = first == second ? std::string() : " and in " + second;
+    return fail(ErrorCode::kBadData, "{}: tensor {}: expected once, found twice{}", first,
+                printable(twin->name), where);
+  }
+  return std::shared_ptr<const Checkpoint>(std::move(checkpoint_));
+}
+
+}  // namespace tessera

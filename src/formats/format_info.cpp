@@ -1,0 +1,110 @@
+// The table itself, and what is asked about a Format without touching its bytes.
+#include "formats/format_info.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+
+#include "base/check.h"
+#include "formats/block_codecs.h"
+
+namespace tessera {
+
+static_assert(std::endian::native == std::endian::little,
+              "weights are read in place: the machine must be little-endian");
+
+namespace {
+
+constexpr int kSmall = kSmallBlock;
+constexpr int kSuper = kSuperBlock;
+
+constexpr std::array kTable = {
+    FormatInfo{FormatKind::kQ4_0, "Q4_0", kSmall, kQ4_0Bytes, 2, decode_q4_0, encode_q4_0},
+    FormatInfo{FormatKind::kQ4_1, "Q4_1", kSmall, kQ4_1Bytes, 3, decode_q4_1, nullptr},
+    FormatInfo{FormatKind::kQ5_0, "Q5_0", kSmall, kQ5_0Bytes, 6, decode_q5_0, nullptr},
+    FormatInfo{FormatKind::kQ5_1, "Q5_1", kSmall, kQ5_1Bytes, 7, decode_q5_1, nullptr},
+    FormatInfo{FormatKind::kQ8_0, "Q8_0", kSmall, kQ8_0Bytes, 8, decode_q8_0, encode_q8_0},
+    FormatInfo{FormatKind::kQ2K, "Q2_K", kSuper, kQ2KBytes, 10, decode_q2_k, nullptr},
+    FormatInfo{FormatKind::kQ3K, "Q3_K", kSuper, kQ3KBytes, 11, decode_q3_k, nullptr},
+    FormatInfo{FormatKind::kQ4K, "Q4_K", kSuper, kQ4KBytes, 12, decode_q4_k, nullptr},
+    FormatInfo{FormatKind::kQ5K, "Q5_K", kSuper, kQ5KBytes, 13, decode_q5_k, nullptr},
+    FormatInfo{FormatKind::kQ6K, "Q6_K", kSuper, kQ6KBytes, 14, decode_q6_k, nullptr},
+    FormatInfo{FormatKind::kIQ1S, "IQ1_S", kSuper, kIQ1SBytes, 19, decode_iq1_s, nullptr},
+    FormatInfo{FormatKind::kIQ1M, "IQ1_M", kSuper, kIQ1MBytes, 29, decode_iq1_m, nullptr},
+    FormatInfo{FormatKind::kIQ2XXS, "IQ2_XXS", kSuper, kIQ2XXSBytes, 16, decode_iq2_xxs, nullptr},
+    FormatInfo{FormatKind::kIQ2XS, "IQ2_XS", kSuper, kIQ2XSBytes, 17, decode_iq2_xs, nullptr},
+    FormatInfo{FormatKind::kIQ2S, "IQ2_S", kSuper, kIQ2SBytes, 22, decode_iq2_s, nullptr},
+    FormatInfo{FormatKind::kIQ3XXS, "IQ3_XXS", kSuper, kIQ3XXSBytes, 18, decode_iq3_xxs, nullptr},
+    FormatInfo{FormatKind::kIQ3S, "IQ3_S", kSuper, kIQ3SBytes, 21, decode_iq3_s, nullptr},
+    FormatInfo{FormatKind::kIQ4NL, "IQ4_NL", kSmall, kIQ4NLBytes, 20, decode_iq4_nl, nullptr},
+    FormatInfo{FormatKind::kIQ4XS, "IQ4_XS", kSuper, kIQ4XSBytes, 23, decode_iq4_xs, nullptr},
+    FormatInfo{FormatKind::kTQ1_0, "TQ1_0", kSuper, kTQ1_0Bytes, 34, decode_tq1_0, nullptr},
+    FormatInfo{FormatKind::kTQ2_0, "TQ2_0", kSuper, kTQ2_0Bytes, 35, decode_tq2_0, nullptr},
+    FormatInfo{FormatKind::kMXFP4, "MXFP4", kSmall, kMXFP4Bytes, 39, decode_mxfp4, nullptr},
+};
+
+constexpr bool in_order_of_kinds() {
+  for (size_t i = 0; i < kTable.size(); ++i)
+    if (static_cast<size_t>(kTable[i].kind) != i + 1) return false;
+  return static_cast<size_t>(FormatKind::kMXFP4) == kTable.size();
+}
+static_assert(in_order_of_kinds());
+
+struct GgufElement {
+  uint32_t type;
+  DType element;
+};
+constexpr std::array kGgufElements = {
+    GgufElement{0, DType::kF32},  GgufElement{1, DType::kF16},  GgufElement{30, DType::kBF16},
+    GgufElement{28, DType::kF64}, GgufElement{24, DType::kI8},  GgufElement{25, DType::kI16},
+    GgufElement{26, DType::kI32}, GgufElement{27, DType::kI64},
+};
+
+}  // namespace
+
+std::span<const FormatInfo> format_table() {
+  return kTable;
+}
+
+const FormatInfo& format_info(FormatKind kind) {
+  CHECK(kind != FormatKind::kPlain, "plain elements have no row in the format table");
+  return kTable[static_cast<size_t>(kind) - 1];
+}
+
+std::string format_name(const Format& format) {
+  return std::string(format.is_plain() ? dtype_name(format.element) : format_info(format.kind).name);
+}
+
+std::optional<Format> format_from_gguf(uint32_t type) {
+  for (const GgufElement& row : kGgufElements)
+    if (row.type == type) return Format::plain(row.element);
+  for (const FormatInfo& row : kTable)
+    if (row.gguf_type == type) return Format::block(row.kind);
+  return std::nullopt;
+}
+
+std::optional<uint32_t> gguf_from_format(const Format& format) {
+  if (!format.is_plain()) return format_info(format.kind).gguf_type;
+  for (const GgufElement& row : kGgufElements)
+    if (row.element == format.element) return row.type;
+  return std::nullopt;
+}
+
+int64_t format_block(const Format& format) {
+  return format.is_plain() ? 1 : format_info(format.kind).block_values;
+}
+
+int64_t format_row_bytes(const Format& format, int64_t columns) {
+  if (format.is_plain()) return columns * dtype_size(format.element);
+  const FormatInfo& info = format_info(format.kind);
+  CHECK(columns % info.block_values == 0, "{} columns of {}", columns, info.name);
+  return columns / info.block_values * info.block_bytes;
+}
+
+double format_bits_per_value(const Format& format) {
+  const int64_t block = format_block(format);
+  return 8.0 * static_cast<double>(format_row_bytes(format, block)) / static_cast<double>(block);
+}
+
+}  // namespace tessera
