@@ -1,0 +1,276 @@
+// See binder.h. Sources are found through an index of normalised names (known prefixes stripped), so that a
+// base model, a causal model and one wrapped in a multimodal model bind alike.
+#include "model/binder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "formats/format_info.h"
+
+namespace tessera {
+namespace {
+
+std::string replace_star(std::string_view pattern, int layer) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return std::string(pattern);
+  return fmt::format("{}{}{}", pattern.substr(0, star), layer, pattern.substr(star + 1));
+}
+
+std::vector<int64_t> without_ones(const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (const int64_t dim : shape.dims())
+    if (dim != 1) dims.push_back(dim);
+  return dims;
+}
+
+class Binder {
+ public:
+  Binder(ModelSpec& spec, std::shared_ptr<const Checkpoint> checkpoint, const Dialect& own,
+         const Dialect& common)
+      : spec_(spec), checkpoint_(std::move(checkpoint)), own_(own), common_(common) {}
+
+  Result<BoundWeights> run() {
+    TESSERA_TRY_STATUS(index_tensors());
+    for (Slot& slot : model_slots(spec_)) slots_.push_back(std::move(slot));
+    for (const Slot& slot : slots_) TESSERA_TRY_STATUS(bind(slot));
+    TESSERA_TRY_STATUS(check_left_over());
+    weights_.hold(checkpoint_);
+    for (size_t i = 0; i < spec_.ropes.size(); ++i) {
+      const std::string name =
+          i == 0 ? "rope.divisors.weight" : "rope" + std::to_string(i) + ".divisors.weight";
+      if (const BoundSlot* divisors = weights_.find(name)) {
+        for (const float value : divisors->values)
+          if (!(value > 0))
+            return fail(ErrorCode::kBadData, "{}: {}: expected positive divisors, found {}", file(), name,
+                        value);
+        spec_.ropes[i].divisors = divisors->values;
+      }
+    }
+    return std::move(weights_);
+  }
+
+ private:
+  [[nodiscard]] const std::string& file() const { return checkpoint_->path(); }
+
+  std::string normalised(std::string_view name) const {
+    for (const Dialect* dialect : {&own_, &common_})
+      for (const std::string& prefix : dialect->prefixes)
+        if (name.substr(0, prefix.size()) == prefix) return std::string(name.substr(prefix.size()));
+    return std::string(name);
+  }
+
+  Status index_tensors() {
+    for (const TensorEntry& entry : checkpoint_->tensors()) {
+      const auto [it, inserted] = index_.emplace(normalised(entry.name), &entry);
+      if (!inserted)
+        return fail(ErrorCode::kBadData, "{}: {} and {} are the same tensor under two names", file(),
+                    it->second->name, entry.name);
+    }
+    return {};
+  }
+
+  const TensorEntry* find(const std::string& name) const {
+    const auto it = index_.find(name);
+    return it == index_.end() ? nullptr : it->second;
+  }
+
+  // Candidate sources of a slot, own rows first.
+  struct Candidate {
+    const DialectRow* row;
+    std::string source;
+  };
+  std::vector<Candidate> candidates(const Slot& slot) const {
+    std::vector<Candidate> found;
+    for (const Dialect* dialect : {&own_, &common_}) {
+      for (const DialectRow& row : dialect->rows) {
+        if (std::find(row.slots.begin(), row.slots.end(), slot.pattern) == row.slots.end()) continue;
+        for (const std::string& source : row.sources) {
+          std::string name = replace_star(source, slot.layer);
+          if (name.back() == '!')
+            name.pop_back();
+          else
+            name += slot.suffix;
+          found.push_back({&row, std::move(name)});
+        }
+      }
+    }
+    if (slot.pattern == "embed" &&
+        spec_.head.tie == HeadTie::kTied) {  // the one matrix may be stored as the head
+      for (const Candidate& candidate : candidates_of_head()) found.push_back(candidate);
+    }
+    return found;
+  }
+
+  std::vector<Candidate> candidates_of_head() const {
+    Slot head;
+    head.pattern = "head";
+    head.suffix = ".weight";
+    return candidates(head);
+  }
+
+  Status bind(const Slot& slot) {
+    const auto options = candidates(slot);
+    for (const Candidate& candidate : options)
+      if (const TensorEntry* entry = find(candidate.source)) return bind_from(slot, *candidate.row, *entry);
+    if (slot.presence == Presence::kIfPresent) return {};
+    std::string names;
+    for (const Candidate& candidate : options) names += (names.empty() ? "" : ", ") + candidate.source;
+    return fail(ErrorCode::kBadData, "{}: {} is missing: expected a tensor named {}", file(), slot.name,
+                names.empty() ? "(no name known for it in this kind of file)" : names);
+  }
+
+  Status bind_from(const Slot& slot, const DialectRow& row, const TensorEntry& entry) {
+    // The rows of a fused source that belong to this slot.
+    int64_t first = 0;
+    int64_t total = slot.shape.rows();
+    const bool vector = slot.role == SlotRole::kVector;
+    if (vector) total = slot.shape.elements();
+    if (row.slots.size() > 1) {
+      total = 0;
+      for (const std::string& pattern : row.slots) {
+        const std::string name = replace_star(pattern, slot.layer) + slot.suffix;
+        const auto it =
+            std::find_if(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.name == name; });
+        if (it == slots_.end()) continue;
+        if (name == slot.name) first = total;
+        total += vector ? it->shape.elements() : it->shape.rows();
+      }
+    }
+    Shape expected = vector ? Shape{total} : Shape{total, slot.shape.columns()};
+    if (row.transform == Transform::kTranspose && !vector) expected = Shape{expected[1], expected[0]};
+    if (without_ones(entry.shape) != without_ones(expected))
+      return fail(ErrorCode::kBadData, "{}: {} ({}): expected {}, found {}", file_of(entry), slot.name,
+                  entry.name, expected.to_string(), entry.shape.to_string());
+    used_.insert(&entry);
+    BoundSlot bound;
+    bound.slot = slot;
+    bound.source = entry.name;
+    if (vector) {
+      TESSERA_TRY(bound.values, read_vector(slot, entry, first, slot.shape.elements(), row.transform));
+    } else {
+      TESSERA_TRY(Weight weight, read_matrix(slot, entry, total, row.transform));
+      bound.parts.push_back(weight.slice_rows(first, slot.shape.rows()));
+    }
+    weights_.add(std::move(bound));
+    return {};
+  }
+
+  [[nodiscard]] const std::string& file_of(const TensorEntry& entry) const {
+    return checkpoint_->file_name(entry);
+  }
+
+  Result<std::vector<float>> read_vector(const Slot& slot, const TensorEntry& entry, int64_t first,
+                                         int64_t count, Transform transform) const {
+    if (!entry.format.is_plain())
+      return fail(ErrorCode::kUnsupported, "{}: {} ({}): expected plain numbers, found {}", file_of(entry),
+                  slot.name, entry.name, format_name(entry.format));
+    Weight row{entry.format, 1, entry.shape.elements(), {}};
+    row.planes[0] = {entry.bytes.data(), static_cast<int64_t>(entry.bytes.size())};
+    std::vector<float> values(static_cast<size_t>(count));
+    decode_row(row, 0, first, count, values.data());
+    for (float& value : values) {
+      if (transform == Transform::kAddOne) value += 1.0f;
+      if (transform == Transform::kNegExp) value = -std::exp(value);
+    }
+    return values;
+  }
+
+  Result<Weight> read_matrix(const Slot& slot, const TensorEntry& entry, int64_t rows, Transform transform) {
+    const int64_t columns = slot.shape.columns();
+    if (entry.format.is_plain() && !is_floating(entry.format.element))
+      return fail(ErrorCode::kUnsupported,
+                  "{}: {} ({}): expected floating-point or quantised weights, found {}", file_of(entry),
+                  slot.name, entry.name, format_name(entry.format));
+    Weight weight{entry.format, rows, columns, {}};
+    if (transform != Transform::kTranspose) {
+      weight.planes[0] = {entry.bytes.data(), format_row_bytes(entry.format, columns)};
+      return weight;
+    }
+    if (!entry.format.is_plain())
+      return fail(ErrorCode::kUnsupported, "{}: {} ({}): a transposed matrix in {} cannot be read",
+                  file_of(entry), slot.name, entry.name, format_name(entry.format));
+    const auto size = static_cast<size_t>(dtype_size(entry.format.element));
+    Buffer buffer(entry.bytes.size());
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        std::memcpy(buffer.data() + static_cast<size_t>(r * columns + c) * size,
+                    entry.bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
+    weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(size)};
+    weights_.own(std::move(buffer));
+    return weight;
+  }
+
+  Status check_left_over() {
+    std::vector<std::string> left;
+    for (const TensorEntry& entry : checkpoint_->tensors()) {
+      if (used_.contains(&entry)) continue;
+      const std::string name = normalised(entry.name);
+      bool ignored = false;
+      for (const Dialect* dialect : {&own_, &common_})
+        for (const std::string& glob : dialect->ignored)
+          ignored = ignored || glob_match(glob, name) || glob_match(glob, entry.name);
+      if (spec_.head.tie == HeadTie::kTied && !ignored)
+        for (const Candidate& candidate : candidates_of_head()) ignored = ignored || candidate.source == name;
+      if (ignored)
+        weights_.ignore(entry.name);
+      else
+        left.push_back(entry.name);
+    }
+    if (left.empty()) return {};
+    return fail(ErrorCode::kBadData,
+                "{}: {} tensor{} of the file belong{} to no part of architecture {}: {}{}", file(),
+                left.size(), left.size() == 1 ? "" : "s", left.size() == 1 ? "s" : "", spec_.architecture,
+                left.front(), left.size() > 1 ? ", ..." : "");
+  }
+
+  ModelSpec& spec_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  const Dialect& own_;
+  const Dialect& common_;
+  std::vector<Slot> slots_;
+  std::map<std::string, const TensorEntry*, std::less<>> index_;
+  std::set<const TensorEntry*> used_;
+  BoundWeights weights_;
+};
+
+}  // namespace
+
+const BoundSlot* BoundWeights::find(std::string_view name) const {
+  const int found = index(name);
+  return found < 0 ? nullptr : &at(found);
+}
+
+int BoundWeights::index(std::string_view name) const {
+  const auto it = index_.find(name);
+  return it == index_.end() ? -1 : it->second;
+}
+
+int BoundWeights::add(BoundSlot slot) {
+  const int position = static_cast<int>(slots_.size());
+  index_.emplace(slot.slot.name, position);
+  slots_.push_back(std::move(slot));
+  return position;
+}
+
+uint64_t BoundWeights::bytes() const {
+  uint64_t total = 0;
+  for (const BoundSlot& slot : slots_) {
+    total += slot.values.size() * sizeof(float);
+    for (const Weight& part : slot.parts)
+      total += static_cast<uint64_t>(part.rows) *
+               static_cast<uint64_t>(format_row_bytes(part.format, part.columns));
+  }
+  return total;
+}
+
+Result<BoundWeights> bind_weights(ModelSpec& spec, std::shared_ptr<const Checkpoint> checkpoint,
+                                  const Dialect& own, const Dialect& common) {
+  return Binder(spec, std::move(checkpoint), own, common).run();
+}
+
+}  // namespace tessera

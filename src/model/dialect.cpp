@@ -1,0 +1,85 @@
+// The two common dialects. Architectures add rows of their own for what differs (arch/), and those win.
+#include "model/dialect.h"
+
+#include <string_view>
+
+namespace tessera {
+
+const Dialect& hf_dialect() {
+  static const Dialect dialect = {
+      .rows =
+          {
+              {{"embed"}, {"embed_tokens"}},
+              {{"final_norm"}, {"norm"}},
+              {{"head"}, {"lm_head"}},
+              {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}},
+              {{"layers.*.attn.q"}, {"layers.*.self_attn.q_proj"}},
+              {{"layers.*.attn.k"}, {"layers.*.self_attn.k_proj"}},
+              {{"layers.*.attn.v"}, {"layers.*.self_attn.v_proj"}},
+              {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"}, {"layers.*.self_attn.qkv_proj"}},
+              {{"layers.*.attn.o"}, {"layers.*.self_attn.o_proj"}},
+              {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}},
+              {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}},
+              {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}},
+              {{"layers.*.ffn.gate"}, {"layers.*.mlp.gate_proj"}},
+              {{"layers.*.ffn.up"}, {"layers.*.mlp.up_proj"}},
+              {{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"layers.*.mlp.gate_up_proj"}},
+              {{"layers.*.ffn.down"}, {"layers.*.mlp.down_proj"}},
+          },
+      .prefixes = {"model.language_model.", "language_model.model.", "language_model.", "model."},
+      .ignored = {"*rotary_emb.inv_freq", "*.attn.bias", "*.attn.masked_bias", "*position_ids"},
+  };
+  return dialect;
+}
+
+const Dialect& gguf_dialect() {
+  static const Dialect dialect = {
+      .rows =
+          {
+              {{"embed"}, {"token_embd"}},
+              {{"final_norm"}, {"output_norm"}},
+              {{"head"}, {"output"}},
+              {{"rope.divisors"}, {"rope_freqs"}},
+              {{"layers.*.attn.norm"}, {"blk.*.attn_norm"}},
+              {{"layers.*.attn.q"}, {"blk.*.attn_q"}},
+              {{"layers.*.attn.k"}, {"blk.*.attn_k"}},
+              {{"layers.*.attn.v"}, {"blk.*.attn_v"}},
+              {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"}, {"blk.*.attn_qkv"}},
+              {{"layers.*.attn.o"}, {"blk.*.attn_output"}},
+              {{"layers.*.attn.q_norm"}, {"blk.*.attn_q_norm"}},
+              {{"layers.*.attn.k_norm"}, {"blk.*.attn_k_norm"}},
+              {{"layers.*.ffn.norm"}, {"blk.*.ffn_norm"}},
+              {{"layers.*.ffn.gate"}, {"blk.*.ffn_gate"}},
+              {{"layers.*.ffn.up"}, {"blk.*.ffn_up"}},
+              {{"layers.*.ffn.down"}, {"blk.*.ffn_down"}},
+          },
+      .prefixes = {},
+      .ignored = {},
+  };
+  return dialect;
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  size_t p = 0;
+  size_t t = 0;
+  size_t star = std::string_view::npos;
+  size_t mark = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace tessera

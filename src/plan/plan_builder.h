@@ -1,0 +1,60 @@
+// PlanBuilder: what the blocks of a spec use to emit their ops: new values, weights by slot name, and the
+// running position (layer, branch). One file per block in plan/blocks.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "model/blocks/attention.h"
+#include "model/blocks/ffn.h"
+#include "plan/plan.h"
+
+namespace tessera {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(const ModelSpec& spec, const BoundWeights& weights) : spec_(spec), weights_(weights) {}
+
+  [[nodiscard]] Result<Plan> build(KeepHidden keep);
+
+  // --- for the blocks
+  [[nodiscard]] const ModelSpec& spec() const { return spec_; }
+  // A new value of the present layer, named "layers.<n>.<name>"; its whole width as a slice.
+  Slice value(const std::string& name, int64_t width, RowSymbol rows = RowSymbol::kTokens);
+  [[nodiscard]] WeightId weight(
+      const std::string& name) const;  // "attn.q.weight" of the present layer; -1 when not there
+  [[nodiscard]] LinearPart part(
+      const std::string& stem) const;  // "attn.q": its weight, its bias and its rows
+  void emit(Op op) { plan_.ops.push_back(std::move(op)); }
+  // Emits the norm of `stem` ("attn.norm") from input into a new value, or in place into `output` when given.
+  Slice norm(const std::string& stem, const NormSpec& norm, Slice input, Slice output = {});
+  // Where the present branch keeps its state.
+  struct StatePlace {
+    int group = 0;
+    int layer = 0;
+  };
+  [[nodiscard]] StatePlace next_state();
+
+ private:
+  void emit_layer(const LayerSpec& layer, Slice& x);
+  void emit_sublayer(const Sublayer& sublayer, Slice& x);
+  [[nodiscard]] std::string full_name(const std::string& name) const;
+
+  const ModelSpec& spec_;
+  const BoundWeights& weights_;
+  Plan plan_;
+  int layer_ = -1;  // present layer; -1 outside
+  int state_branch_ = 0;
+};
+
+// The blocks: emit ops that compute block(input) and return the value that holds it.
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const AttentionSpec& attention,
+                               Slice input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const FfnSpec& ffn,
+                               Slice input);
+
+// Gives every value its place in the arena of its symbol; values whose lives do not overlap share places.
+void place_values(Plan& plan);
+
+}  // namespace tessera
