@@ -31,7 +31,7 @@ class Config {
   // general.architecture.
   [[nodiscard]] const std::vector<std::string>& architecture_names() const { return architecture_names_; }
   [[nodiscard]] const Json& values() const { return *values_; }
-  // The name a key has in its own file, for messages ("llama.rope.freq_base" for rope_theta).
+  // The name a key has in its own file, for messages ("<architecture>.rope.freq_base" for rope_theta).
   [[nodiscard]] std::string original_name(std::string_view key) const;
   // True when the text model was wrapped in a multimodal one: towers are skipped by rule.
   [[nodiscard]] bool wrapped() const { return wrapped_; }
@@ -39,7 +39,7 @@ class Config {
  private:
   ConfigSource source_ = ConfigSource::kHf;
   std::string file_;
-  std::string prefix_;  // GGUF: "llama."
+  std::string prefix_;  // GGUF: "<architecture>."
   std::vector<std::string> architecture_names_;
   std::shared_ptr<Json> values_;
   bool wrapped_ = false;

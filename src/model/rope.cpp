@@ -1,5 +1,5 @@
 // The frequency schedules. Sources: RoFormer (arXiv 2104.09864), YaRN (2309.00071), LongRoPE (2402.13753);
-// the piecewise schedule kLlama3 and the dynamic base follow the published reference implementation.
+// the piecewise schedule kWavelengthRamp and the dynamic base follow the published reference implementation.
 #include "model/rope.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::vector<float> RopeSpec::inverse_frequencies(int64_t length) const {
     case RopeScaling::kLinear:
       for (float& frequency : frequencies) frequency = static_cast<float>(frequency / factor);
       break;
-    case RopeScaling::kLlama3: {
+    case RopeScaling::kWavelengthRamp: {
       const double context = static_cast<double>(original_context);
       for (float& frequency : frequencies) {
         const double wavelength = 2.0 * std::numbers::pi / frequency;

@@ -15,12 +15,12 @@ enum class RopeLayout : uint8_t {
 
 enum class RopeScaling : uint8_t {
   kNone,
-  kLinear,        // positions divided by factor
-  kLlama3,        // long wavelengths divided by factor, short kept, a ramp between
-  kYarn,          // Peng et al., 2023
-  kDynamic,       // NTK: the base grows with the length once it exceeds the original context
-  kLongRope,      // two lists of divisors, chosen by length (Ding et al., 2024)
-  kProportional,  // the exponents run over the full head width, the unrotated tail has frequency 0
+  kLinear,          // positions divided by factor
+  kWavelengthRamp,  // long wavelengths divided by factor, short kept, a ramp between
+  kYarn,            // Peng et al., 2023
+  kDynamic,         // NTK: the base grows with the length once it exceeds the original context
+  kLongRope,        // two lists of divisors, chosen by length (Ding et al., 2024)
+  kProportional,    // the exponents run over the full head width, the unrotated tail has frequency 0
 };
 
 struct RopeSpec {
@@ -31,8 +31,8 @@ struct RopeSpec {
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
   int64_t original_context = 0;
-  double low_freq_factor = 1.0;      // kLlama3
-  double high_freq_factor = 4.0;     // kLlama3
+  double low_freq_factor = 1.0;      // kWavelengthRamp
+  double high_freq_factor = 4.0;     // kWavelengthRamp
   double beta_fast = 32.0;           // kYarn
   double beta_slow = 1.0;            // kYarn
   bool truncate = true;              // kYarn: floor and ceil of the ramp's ends

@@ -1,5 +1,5 @@
 // See rope_config.h. Formulas of the attention factor: YaRN (arXiv 2309.00071, section 3.4) and LongRoPE
-// (2402.13753), with the two mscale exponents that DeepSeek's checkpoints added to the former.
+// (2402.13753), with the two mscale exponents that some checkpoints add to the former.
 #include "model/rope_config.h"
 
 #include <algorithm>
@@ -171,7 +171,7 @@ class RopeReader {
       rope.scaling = RopeScaling::kLinear;
       rope.factor = number("factor", std::nullopt);
     } else if (type == "llama3") {
-      rope.scaling = RopeScaling::kLlama3;
+      rope.scaling = RopeScaling::kWavelengthRamp;
       rope.factor = number("factor", std::nullopt);
       rope.low_freq_factor = number("low_freq_factor", std::nullopt);
       rope.high_freq_factor = number("high_freq_factor", std::nullopt);
