@@ -111,6 +111,15 @@ int64_t ConfigReader::count_or(std::string_view key, int64_t fallback) {
   return *number;
 }
 
+int64_t ConfigReader::nullable_count_or(std::string_view key, int64_t fallback) {
+  const Json* value = json_find(config_.values(), key);
+  if (value != nullptr && value->is_null()) {
+    (void)raw(key);
+    return 0;
+  }
+  return count_or(key, is_gguf() ? 0 : fallback);
+}
+
 double ConfigReader::number(std::string_view key) {
   if (!has(key)) {
     keep(Error{ErrorCode::kBadData,

@@ -30,6 +30,9 @@ class ConfigReader {
   int64_t size_or(std::string_view key, int64_t fallback);
   // An integer >= 0 (0 is allowed: "no window"); null counts as absent.
   int64_t count_or(std::string_view key, int64_t fallback);
+  // The same, where an explicit null means 0 ("sliding_window": null) and only a missing key the class's
+  // default.
+  int64_t nullable_count_or(std::string_view key, int64_t fallback);
   // A finite number.
   double number(std::string_view key);
   double number_or(std::string_view key, double fallback);

@@ -1,0 +1,30 @@
+// Architecture: one row of the registry. A family is the names it is published under, a function that turns
+// its config into a ModelSpec, and what differs in its dialects from the common ones. Nothing else in the
+// engine knows a family's name.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/config_reader.h"
+#include "model/dialect.h"
+#include "model/spec.h"
+
+namespace tessera {
+
+struct Architecture {
+  std::string_view family;                   // "llama"
+  std::vector<std::string_view> hf_names;    // classes and model types of config.json
+  std::vector<std::string_view> gguf_names;  // general.architecture
+  void (*build)(ConfigReader& config, ModelSpec& spec) = nullptr;
+  Dialect hf;    // rows that come before hf_dialect()
+  Dialect gguf;  // rows that come before gguf_dialect()
+};
+
+// The explicit list, in alphabetical order of families.
+[[nodiscard]] const std::vector<const Architecture*>& architectures();
+
+// By the config's names; an unknown one is an error that lists what is supported.
+[[nodiscard]] Result<const Architecture*> find_architecture(const Config& config);
+
+}  // namespace tessera

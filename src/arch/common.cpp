@@ -1,0 +1,114 @@
+#include "arch/common.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace tessera {
+
+void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& defaults) {
+  spec.vocabulary = config.size("vocab_size");
+  spec.hidden = config.size("hidden_size");
+  spec.context = config.size_or("max_position_embeddings", defaults.context);
+  // A GGUF file does not say; there the head is tied when it is not stored.
+  const bool tied = config.flag_or("tie_word_embeddings", defaults.tied && !config.is_gguf());
+  spec.head.tie = tied ? HeadTie::kTied : HeadTie::kUntied;
+  spec.stop_ids = config.ids("eos_token_id");
+  const std::vector<int32_t> bos = config.ids("bos_token_id");
+  if (!bos.empty()) spec.bos_id = bos.front();
+  const int64_t layers = config.size("num_hidden_layers");
+  config.require(layers <= 4096, "num_hidden_layers", "at most 4096 layers");
+  spec.layers.resize(static_cast<size_t>(layers <= 4096 ? layers : 1));
+}
+
+NormSpec rms_norm(ConfigReader& config, double default_eps) {
+  NormSpec norm;
+  norm.kind = NormKind::kRms;
+  norm.eps = config.number_or("rms_norm_eps", default_eps);
+  config.require(norm.eps >= 0 && norm.eps < 1, "rms_norm_eps", "a number from 0 to 1");
+  return norm;
+}
+
+NormSpec head_rms_norm(ConfigReader& config, int64_t head_dim, double default_eps) {
+  NormSpec norm = rms_norm(config, default_eps);
+  norm.group = head_dim;
+  return norm;
+}
+
+AttentionSpec read_attention(ConfigReader& config, const ModelSpec& spec, int64_t default_head_dim) {
+  AttentionSpec attention;
+  attention.heads = config.size("num_attention_heads");
+  attention.kv_heads = config.size_or("num_key_value_heads", attention.heads);
+  config.require(attention.heads % attention.kv_heads == 0, "num_key_value_heads",
+                 "a divisor of num_attention_heads, " + std::to_string(attention.heads));
+  if (config.has("head_dim")) {
+    attention.head_dim = config.size("head_dim");
+  } else if (default_head_dim > 0 && !config.is_gguf()) {
+    attention.head_dim = config.size_or("head_dim", default_head_dim);
+  } else {
+    config.require(spec.hidden % attention.heads == 0, "num_attention_heads",
+                   "a divisor of hidden_size, " + std::to_string(spec.hidden));
+    attention.head_dim = config.size_or("head_dim", std::max<int64_t>(1, spec.hidden / attention.heads));
+  }
+  attention.value_dim = config.size_or("value_head_dim", attention.head_dim);
+  attention.scale = 1.0 / std::sqrt(static_cast<double>(attention.head_dim));
+  return attention;
+}
+
+Activation read_activation(ConfigReader& config, std::string_view fallback) {
+  return config.choice<Activation>("hidden_act", fallback,
+                                   {{"silu", Activation::kSilu},
+                                    {"swish", Activation::kSilu},
+                                    {"gelu", Activation::kGeluErf},
+                                    {"gelu_new", Activation::kGeluTanh},
+                                    {"gelu_fast", Activation::kGeluTanh},
+                                    {"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                    {"relu", Activation::kRelu},
+                                    {"relu2", Activation::kReluSquared}});
+}
+
+FfnSpec read_gated_ffn(ConfigReader& config, std::string_view default_activation) {
+  FfnSpec ffn;
+  ffn.width = config.size("intermediate_size");
+  ffn.gated = true;
+  ffn.activation = read_activation(config, default_activation);
+  return ffn;
+}
+
+std::vector<int64_t> layer_windows(ConfigReader& config, const ModelSpec& spec, int64_t window,
+                                   const std::vector<bool>& otherwise) {
+  std::vector<int64_t> windows(spec.layers.size(), 0);
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (!types.empty())
+    config.require(types.size() == spec.layers.size(), "layer_types",
+                   "one entry per layer, " + std::to_string(spec.layers.size()));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    bool sliding = i < otherwise.size() && otherwise[i];
+    if (i < types.size()) {
+      sliding = types[i] == "sliding_attention";
+      config.require(sliding || types[i] == "full_attention", "layer_types",
+                     "full_attention or sliding_attention in each entry");
+    }
+    if (sliding) config.require(window > 0, "sliding_window", "a positive window, since layers use it");
+    windows[i] = sliding ? window : 0;
+  }
+  return windows;
+}
+
+std::vector<int64_t> late_layer_windows(ConfigReader& config, const ModelSpec& spec) {
+  const bool used = config.flag_or("use_sliding_window", false);
+  const int64_t window = config.nullable_count_or("sliding_window", used ? 4096 : 0);
+  const int64_t first = config.count_or("max_window_layers", 28);
+  std::vector<bool> sliding(spec.layers.size(), false);
+  for (size_t i = 0; i < sliding.size(); ++i)
+    sliding[i] = used && window > 0 && static_cast<int64_t>(i) >= first;
+  return layer_windows(config, spec, window, sliding);
+}
+
+void add_decoder_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
+                       const FfnSpec& ffn) {
+  layer.sublayers.push_back(sequential("attn", norm, attention));
+  layer.sublayers.push_back(sequential("ffn", norm, ffn));
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#include "arch/load.h"
+
+#include <fmt/format.h>
+
+namespace tessera {
+
+Result<LoadedSpec> load_spec(const Config& config, Strictness strictness) {
+  LoadedSpec loaded;
+  TESSERA_TRY(loaded.architecture, find_architecture(config));
+  ConfigReader reader(config);
+  loaded.spec.architecture = loaded.architecture->family;
+  loaded.architecture->build(reader, loaded.spec);
+  TESSERA_TRY(const std::vector<std::string> unknown, reader.finish());
+  if (const Status status = validate_spec(loaded.spec); !status)
+    return with_context(status.error(), config.file());
+  loaded.defaults = reader.defaults();
+  if (!unknown.empty()) {
+    const std::string keys = fmt::format("{}", fmt::join(unknown, ", "));
+    if (strictness == Strictness::kStrict)
+      return fail(ErrorCode::kUnsupported, "{}: unknown keys: {}", config.file(), keys);
+    loaded.warnings.push_back(fmt::format("{}: keys that no architecture reads: {}", config.file(), keys));
+  }
+  return loaded;
+}
+
+Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, const Config& config,
+                               Strictness strictness) {
+  TESSERA_TRY(LoadedSpec spec, load_spec(config, strictness));
+  LoadedModel model;
+  model.architecture = spec.architecture;
+  model.spec = std::move(spec.spec);
+  model.defaults = std::move(spec.defaults);
+  model.warnings = std::move(spec.warnings);
+  const bool gguf = checkpoint->kind() == CheckpointKind::kGguf;
+  TESSERA_TRY(model.weights,
+              bind_weights(model.spec, checkpoint, gguf ? model.architecture->gguf : model.architecture->hf,
+                           gguf ? gguf_dialect() : hf_dialect()));
+  model.checkpoint = std::move(checkpoint);
+  return model;
+}
+
+Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, Strictness strictness) {
+  TESSERA_TRY(const Config config, Config::from_checkpoint(*checkpoint));
+  return load_model(std::move(checkpoint), config, strictness);
+}
+
+}  // namespace tessera
