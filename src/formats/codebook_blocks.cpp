@@ -1,14 +1,14 @@
 // Blocks whose 4-bit codes index sixteen fixed levels:
 //   IQ4_NL  32 values: float16 d, 16 bytes of codes (value j: low half of byte j, value j + 16: its high
-//   half)
+//           half)
 //           value = d * level
-//   IQ4_XS  256 values: float16 d, 16 bits of scale tops, 4 bytes of scale low halves, 128 bytes of codes; a
-//   6-bit scale per 32
+//   IQ4_XS  256 values: float16 d, 16 bits of scale tops, 4 bytes of scale low halves, 128 bytes of codes;
+//           a 6-bit scale per 32
 //           value = (d * (scale - 32)) * level
 //   MXFP4   32 values: one E8M0 exponent byte e, 16 bytes of E2M1 codes (OCP Microscaling Formats 1.0,
-//   section 5)
-//           value = 2^(e - 127) * level; the levels here are doubled and the scale halved, so that both stay
-//           exact
+//           section 5)
+//           value = 2^(e - 127) * level; the levels here are doubled and the scale halved, so that both
+//           stay exact
 #include "formats/codebooks.h"
 
 #include "formats/block_codecs.h"

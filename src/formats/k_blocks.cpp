@@ -1,6 +1,6 @@
 // Super-blocks of 256 values with small integer scales under one or two float16 scales:
-//   Q2_K  16 scale bytes (low half: scale, high half: minimum, per 16 values), 64 bytes of 2-bit codes, d,
-//   dmin
+//   Q2_K  16 scale bytes (low half: scale, high half: minimum, per 16 values), 64 bytes of 2-bit codes,
+//         d, dmin
 //         value = (d * scale) * q - dmin * minimum
 //   Q3_K  32 bytes of top bits, 64 bytes of 2-bit codes, 12 bytes of sixteen 6-bit scales, d
 //         value = (d * (scale - 32)) * (q - 4), q of 3 bits

@@ -1,22 +1,21 @@
-// Super-blocks of 256 values whose codes index tables of lattice points (lattice_points.h), eight values at a
-// time:
-//   IQ2_XXS  d; per 32 values 8 bytes: four point bytes, then 32 bits of four 7-bit sign groups and a 4-bit
-//   scale on top
+// Super-blocks of 256 values whose codes index tables of lattice points (lattice_points.h), eight values at
+// a time; d is a float16:
+//   IQ2_XXS  d; per 32 values 8 bytes: four point bytes, then 32 bits of four 7-bit sign groups and a
+//            4-bit scale on top
 //            value = (d * (0.5 + scale) * 0.25) * level * sign
 //   IQ2_XS   d; 32 words of 9-bit point and 7-bit signs; 8 bytes of 4-bit scales (per 16 values)
-//   IQ2_S    d; 32 point bytes, 32 sign bytes, 8 bytes of top two point bits, 8 bytes of 4-bit scales (per 16
-//   values) IQ3_XXS  d; 64 point bytes (four values each); per 32 values 32 bits of four 7-bit sign groups
-//   and a 4-bit scale on top
+//   IQ2_S    d; 32 point bytes, 32 sign bytes, 8 bytes of top two point bits, 8 bytes of 4-bit scales (per
+//            16 values)
+//   IQ3_XXS  d; 64 point bytes (four values each); per 32 values 32 bits of four 7-bit sign groups and a
+//            4-bit scale on top
 //            value = (d * (0.5 + scale) * 0.5) * level * sign
 //   IQ3_S    d; 64 point bytes, 8 bytes of ninth point bits, 32 sign bytes, 4 bytes of 4-bit scales (per 32
-//   values)
+//            values)
 //            value = (d * (1 + 2 * scale)) * level * sign
 //   IQ1_S    d; 32 point bytes; per 32 values 16 bits: four 3-bit point tops, 3-bit scale, sign of the shift
 //            value = (d * (2 * scale + 1)) * (level + shift), shift = +-1/8
-//   IQ1_M    32 point bytes; 16 bytes of halves: 3-bit point top and sign of the shift; 4 words of four 3-bit
-//   scales
-//            (per 16 values), whose top halves together are the float16 d
-// d is a float16.
+//   IQ1_M    32 point bytes; 16 bytes of halves: 3-bit point top and sign of the shift; 4 words of four
+//            3-bit scales (per 16 values), whose top halves together are the float16 d
 #include "formats/block_codecs.h"
 #include "formats/lattice_points.h"
 

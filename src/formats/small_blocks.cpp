@@ -1,8 +1,9 @@
 // Blocks of 32 values with one float16 scale d, and for the _1 kinds a float16 minimum m:
-//   Q4_0  d, 16 bytes                     value = (q - 8) * d     q of values j and j + 16: low and high half
-//   of byte j Q4_1  d, m, 16 bytes                  value = q * d + m Q5_0  d, 4 bytes of top bits, 16 bytes
-//   value = (q - 16) * d  top bit of value j: bit j of the 32-bit word Q5_1  d, m, 4 bytes, 16 bytes value =
-//   q * d + m Q8_0  d, 32 signed bytes              value = q * d
+//   Q4_0  d, 16 bytes                         value = (q - 8) * d    q of values j and j + 16: low and high half of byte j
+//   Q4_1  d, m, 16 bytes                      value = q * d + m
+//   Q5_0  d, 4 bytes of top bits, 16 bytes    value = (q - 16) * d   top bit of value j: bit j of the 32-bit word
+//   Q5_1  d, m, 4 bytes, 16 bytes             value = q * d + m
+//   Q8_0  d, 32 signed bytes                  value = q * d
 #include <algorithm>
 #include <cmath>
 

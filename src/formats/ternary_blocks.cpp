@@ -1,11 +1,10 @@
 // Super-blocks of 256 values -1, 0, 1 under one float16 scale d; value = (t - 1) * d.
 //   TQ1_0  48 bytes of five base-3 digits, 4 bytes of four digits, d. A byte is the fraction digits / 3^5
-//   scaled to 256, rounded
-//          up: multiplying by 3^n modulo 256 drops the first n digits, and times 3 divided by 256 gives the
-//          next one. Digit n of bytes 0 to 31 are values 32 n .. 32 n + 31; then 16 bytes give 80 values, the
-//          last 4 bytes 16.
-//   TQ2_0  64 bytes of four 2-bit codes, d. Bits 2 n of bytes 0 to 31 are values 32 n ..; the second 32 bytes
-//   likewise.
+//          scaled to 256, rounded up: multiplying by 3^n modulo 256 drops the first n digits, and times 3
+//          divided by 256 gives the next one. Digit n of bytes 0 to 31 are values 32 n .. 32 n + 31; then
+//          16 bytes give 80 values, the last 4 bytes 16.
+//   TQ2_0  64 bytes of four 2-bit codes, d. Bits 2 n of bytes 0 to 31 are values 32 n ..; the second 32
+//          bytes likewise.
 #include <array>
 
 #include "formats/block_codecs.h"

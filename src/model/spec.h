@@ -1,8 +1,9 @@
 // ModelSpec: an architecture as data. A layer is a list of sublayers, each following one formula, every norm
 // optional:
 //
-//     h = pre(x);   y = sum over branches b of w_b * post_b(block_b(pre_b(h)));   x <- out(r + alpha *
-//     post(y)) * beta
+//     h = pre(x)
+//     y = sum over branches b of w_b * post_b(block_b(pre_b(h)))
+//     x <- out(r + alpha * post(y)) * beta
 //
 // with r = x (or h). Two sublayers give sequential residuals, two branches a parallel one, `post` sandwich
 // norms, `out` post-norm. A spec is made by one file of arch/, validated once (validate_spec) and immutable
