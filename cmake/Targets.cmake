@@ -3,6 +3,7 @@
 function(tessera_layer name)
   cmake_parse_arguments(arg "EXCEPTIONS" "" "DEPS;SOURCES;LIBRARIES" ${ARGN})
   add_library(tessera_${name} STATIC ${arg_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY TESSERA_LAYERS ${name})  # for cmake/Install.cmake
   target_include_directories(tessera_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(tessera_${name} PUBLIC tessera_core_deps)
   foreach(dep ${arg_DEPS})
