@@ -32,11 +32,32 @@ struct TensorEntry {
   int file = 0;                      // index into Checkpoint::files, for messages
 };
 
-// A GGUF metadata value.
+// The types of GGUF metadata, with the numbers that files use.
+enum class GgufType : uint8_t {
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
+  kUnset = 255,
+};
+
+// A GGUF metadata value: widened (unsigned, signed, floating) for whoever reads it; the type it was stored
+// with is kept for whoever writes it back.
 struct GgufValue;
 using GgufArray = std::vector<GgufValue>;
 struct GgufValue {
   std::variant<uint64_t, int64_t, double, bool, std::string, GgufArray> value;
+  GgufType type = GgufType::kUnset;     // as stored; unset: the writer chooses
+  GgufType element = GgufType::kUnset;  // of an array
 };
 using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
 

@@ -14,21 +14,6 @@ inline constexpr int kGgufMaxRank = 4;
 inline constexpr uint64_t kGgufLongestName = 65535;
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
 
-enum class GgufType : uint32_t {
-  kU8 = 0,
-  kI8 = 1,
-  kU16 = 2,
-  kI16 = 3,
-  kU32 = 4,
-  kI32 = 5,
-  kF32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kU64 = 10,
-  kI64 = 11,
-  kF64 = 12,
-};
 inline constexpr uint32_t kGgufTypes = 13;
 
 }  // namespace tessera

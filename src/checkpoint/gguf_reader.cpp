@@ -150,49 +150,51 @@ class GgufParser {
   }
 
   template <class Stored, class Kept>
-  Result<GgufValue> read_number(const std::string& key) {
+  Result<GgufValue> read_number(GgufType type, const std::string& key) {
     if (reader_.left() < sizeof(Stored)) {  // the message is only made when it is needed: arrays are long
       TESSERA_TRY(const Stored missing, reader_.number<Stored>("metadata " + printable(key)));
-      return GgufValue{static_cast<Kept>(missing)};
+      return GgufValue{static_cast<Kept>(missing), type};
     }
-    return GgufValue{static_cast<Kept>(*reader_.number<Stored>({}))};
+    return GgufValue{static_cast<Kept>(*reader_.number<Stored>({})), type};
   }
 
   Result<GgufValue> read_value(GgufType type, const std::string& key, int depth) {
     switch (type) {
       case GgufType::kU8:
-        return read_number<uint8_t, uint64_t>(key);
+        return read_number<uint8_t, uint64_t>(type, key);
       case GgufType::kI8:
-        return read_number<int8_t, int64_t>(key);
+        return read_number<int8_t, int64_t>(type, key);
       case GgufType::kU16:
-        return read_number<uint16_t, uint64_t>(key);
+        return read_number<uint16_t, uint64_t>(type, key);
       case GgufType::kI16:
-        return read_number<int16_t, int64_t>(key);
+        return read_number<int16_t, int64_t>(type, key);
       case GgufType::kU32:
-        return read_number<uint32_t, uint64_t>(key);
+        return read_number<uint32_t, uint64_t>(type, key);
       case GgufType::kI32:
-        return read_number<int32_t, int64_t>(key);
+        return read_number<int32_t, int64_t>(type, key);
       case GgufType::kU64:
-        return read_number<uint64_t, uint64_t>(key);
+        return read_number<uint64_t, uint64_t>(type, key);
       case GgufType::kI64:
-        return read_number<int64_t, int64_t>(key);
+        return read_number<int64_t, int64_t>(type, key);
       case GgufType::kF32:
-        return read_number<float, double>(key);
+        return read_number<float, double>(type, key);
       case GgufType::kF64:
-        return read_number<double, double>(key);
+        return read_number<double, double>(type, key);
       case GgufType::kBool: {
         const uint64_t offset = reader_.offset();
         TESSERA_TRY(const auto byte, reader_.number<uint8_t>("metadata value"));
         if (byte > 1)
           return bad("metadata {} at byte {}: expected 0 or 1, found {}", printable(key), offset, byte);
-        return GgufValue{byte == 1};
+        return GgufValue{byte == 1, type};
       }
       case GgufType::kString: {
         TESSERA_TRY(const std::string_view text, reader_.string("metadata value"));
-        return GgufValue{std::string(text)};
+        return GgufValue{std::string(text), type};
       }
       case GgufType::kArray:
         return read_array(key, depth);
+      case GgufType::kUnset:
+        break;
     }
     return bad("metadata {}: unknown type", printable(key));
   }
@@ -234,7 +236,7 @@ class GgufParser {
       TESSERA_TRY(GgufValue value, read_value(type, key, depth + 1));
       array.push_back(std::move(value));
     }
-    return GgufValue{std::move(array)};
+    return GgufValue{std::move(array), GgufType::kArray, type};
   }
 
   Status read_alignment() {
