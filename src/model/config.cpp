@@ -82,18 +82,21 @@ Result<Config> Config::from_hf(const Json& json, std::string file) {
   }
   for (const auto& [key, value] : json.items()) {
     if (key == "text_config") continue;
+    // The text model's values win; what the wrapper says besides them (stop ids, tied embeddings) fills the gaps.
     const ConfigKey* known = find_config_key(key);
-    // The text model's numbers win; what the wrapper says besides them (stop ids, tied embeddings) fills the
-    // gaps.
-    if (config.wrapped_ && known != nullptr && config.values_->contains(std::string(known->name)) &&
-        !(*config.values_)[std::string(known->name)].is_null())
-      continue;
+    const Json* inner = json_find(*config.values_, known != nullptr ? known->name : std::string_view(key));
+    if (config.wrapped_ && inner != nullptr && !inner->is_null()) continue;
     TESSERA_TRY_STATUS(store(*config.values_, config.file_, key, value));
   }
   if (config.architecture_names_.empty())
     return fail(ErrorCode::kBadData, "{}: neither architectures nor model_type says what the model is",
                 config.file_);
   return config;
+}
+
+Result<Config> Config::from_hf_file(const std::string& path) {
+  TESSERA_TRY(const Json json, read_json_file(path));
+  return from_hf(json, path);
 }
 
 Result<Config> Config::from_gguf(const Checkpoint& checkpoint) {

@@ -1,0 +1,71 @@
+// Runs one reference checkpoint on one backend in the four ways and measures how far it is from the
+// reference: the whole prompt at once, one token at a time, in chunks of 7, and as one part of a ragged
+// batch. Shared by the tests and by tessera-goldens.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arch/load.h"
+#include "backend/backend.h"
+
+namespace tessera {
+
+enum class Way { kWhole, kTokens, kChunks, kRagged };
+inline constexpr std::array kWays = {Way::kWhole, Way::kTokens, Way::kChunks, Way::kRagged};
+[[nodiscard]] const char* way_name(Way way);
+
+// What a model is compared with.
+struct Golden {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  // [T, vocabulary]
+  std::vector<int32_t> greedy;
+};
+[[nodiscard]] Result<Golden> read_golden(const std::string& path);
+
+// Sum of squared differences over the sum of squares of `reference`.
+[[nodiscard]] double normalised_squared_error(const std::vector<float>& values,
+                                              const std::vector<float>& reference);
+
+// A loaded model on a backend. Pages are handed out in a scrambled order, so that nobody gets away with
+// ignoring the table.
+class GoldenModel {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<GoldenModel>> load(const std::string& checkpoint,
+                                                                 const std::string& config,
+                                                                 std::string_view backend,
+                                                                 const CompileOptions& options);
+
+  // Logits [T, vocabulary] of every position of `ids`.
+  [[nodiscard]] Result<std::vector<float>> logits(const std::vector<int32_t>& ids, Way way);
+
+  // Greedy continuation with the state kept; stops before the first step whose two best logits are closer
+  // than `gap`.
+  [[nodiscard]] Result<std::vector<int32_t>> greedy(const std::vector<int32_t>& prompt, size_t count,
+                                                    double gap);
+
+  [[nodiscard]] const LoadedModel& model() const { return model_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+
+ private:
+  struct Sequence {
+    std::vector<int32_t> ids;
+    int32_t past = 0;
+    int32_t first_page = 0;  // number of the sequence: its pages and slot
+  };
+  // One step: `count[i]` further tokens of each sequence; appends the logits of sequence 0's rows.
+  Status step(std::vector<Sequence>& sequences, const std::vector<int32_t>& counts,
+              std::vector<float>& logits);
+  Status reset();
+
+  LoadedModel model_;
+  Plan plan_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Executable> executable_;
+  std::unique_ptr<StateStorage> state_;
+};
+
+}  // namespace tessera
