@@ -1,0 +1,43 @@
+// Normalizers: what happens to the text before it is split (Unicode forms, case, accents, replaced strings).
+// One class per type of tokenizer.json; create_normalizer reads any of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "text/aligned_text.h"
+#include "text/regex.h"
+
+namespace tessera {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  [[nodiscard]] virtual Status apply(AlignedText& text, RegexScratch& scratch) const = 0;
+};
+
+// A component of tokenizer.json; `where` names it in messages. Null gives nullptr.
+[[nodiscard]] Result<std::unique_ptr<Normalizer>> create_normalizer(const Json& value,
+                                                                    const std::string& where);
+
+// The pieces that loaders of other formats need.
+[[nodiscard]] std::unique_ptr<Normalizer> make_sequence(std::vector<std::unique_ptr<Normalizer>> parts);
+[[nodiscard]] std::unique_ptr<Normalizer> make_prepend(std::string text);
+[[nodiscard]] std::unique_ptr<Normalizer> make_replace(std::string from, std::string to);
+
+enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
+[[nodiscard]] std::unique_ptr<Normalizer> make_unicode_form(UnicodeForm form);
+
+// SentencePiece's compiled rules ("precompiled_charsmap", raw bytes). See precompiled.cpp.
+[[nodiscard]] Result<std::unique_ptr<Normalizer>> make_precompiled(std::string charsmap,
+                                                                   std::string_view where);
+
+// Changes that bring `text` into a normal form (unicode_form.cpp). False, and nothing written, when the text is
+// known to be in that form.
+[[nodiscard]] bool unicode_form_changes(std::string_view text, UnicodeForm form,
+                                        std::vector<CharacterChange>* out);
+
+}  // namespace tessera
