@@ -50,10 +50,13 @@ void decode_q4_1(const std::byte* blocks, int64_t count, float* values);
 void decode_q5_0(const std::byte* blocks, int64_t count, float* values);
 void decode_q5_1(const std::byte* blocks, int64_t count, float* values);
 void decode_q8_0(const std::byte* blocks, int64_t count, float* values);
-void encode_q4_0(const float* values, int64_t count, std::byte* blocks);
-void encode_q8_0(const float* values, int64_t count, std::byte* blocks);
+void encode_q4_0(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q4_1(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q5_0(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q5_1(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q8_0(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
-// k_blocks.cpp
+// k_blocks.cpp, k_encode.cpp
 inline constexpr int kQ2KBytes = 84;
 inline constexpr int kQ3KBytes = 110;
 inline constexpr int kQ4KBytes = 144;
@@ -64,6 +67,11 @@ void decode_q3_k(const std::byte* blocks, int64_t count, float* values);
 void decode_q4_k(const std::byte* blocks, int64_t count, float* values);
 void decode_q5_k(const std::byte* blocks, int64_t count, float* values);
 void decode_q6_k(const std::byte* blocks, int64_t count, float* values);
+void encode_q2_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q3_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q4_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q5_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_q6_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
 // lattice_blocks.cpp: blocks that index a table of points
 inline constexpr int kIQ1SBytes = 50;

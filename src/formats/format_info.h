@@ -25,8 +25,9 @@ struct FormatInfo {
   // Decodes `count` values (a multiple of block_values) that start at `blocks` into `values`. The definition
   // of the format.
   void (*decode)(const std::byte* blocks, int64_t count, float* values) = nullptr;
-  // Encodes `count` values; null where we do not produce the format.
-  void (*encode)(const float* values, int64_t count, std::byte* blocks) = nullptr;
+  // Encodes `count` finite values, with an importance for each (how much a squared error in it counts) or null. Null where we
+  // do not produce the format.
+  void (*encode)(const float* values, const float* importance, int64_t count, std::byte* blocks) = nullptr;
 };
 
 // Every block format, in the order of FormatKind (plain element types are not rows of it).
@@ -54,7 +55,8 @@ void decode_row(const Weight& weight, int64_t row, int64_t first, int64_t count,
 // encoder, a length that is no multiple of the block, a value that the format cannot hold: overflow is
 // refused, never turned into infinity; block formats refuse NaN and infinities, plain floating types keep
 // them).
+// `importance`: one number per column, not negative, or null (all alike); plain formats do not use it.
 [[nodiscard]] Status encode_rows(const Format& format, const float* values, int64_t rows, int64_t columns,
-                                 std::byte* out);
+                                 std::byte* out, const float* importance = nullptr);
 
 }  // namespace tessera

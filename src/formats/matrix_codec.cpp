@@ -119,7 +119,8 @@ void decode_row(const Weight& weight, int64_t row, int64_t first, int64_t count,
     format_info(weight.format.kind).decode(start, count, values);
 }
 
-Status encode_rows(const Format& format, const float* values, int64_t rows, int64_t columns, std::byte* out) {
+Status encode_rows(const Format& format, const float* values, int64_t rows, int64_t columns, std::byte* out,
+                   const float* importance) {
   CHECK(rows >= 0 && columns >= 0, "{} x {}", rows, columns);
   const std::span all(values, static_cast<size_t>(rows * columns));
   if (format.is_plain()) return encode_plain(format.element, all, out);
@@ -136,7 +137,8 @@ Status encode_rows(const Format& format, const float* values, int64_t rows, int6
       return fail(ErrorCode::kInvalidArgument, "{} cannot hold the value {} at {}", info.name, all[i], i);
     large = large || std::fabs(all[i]) > kLargestHalf;
   }
-  info.encode(values, rows * columns, out);
+  for (int64_t row = 0; row < rows; ++row)
+    info.encode(values + row * columns, importance, columns, out + row * format_row_bytes(format, columns));
   return large ? check_scales_held(info, all, out) : Status{};
 }
 
