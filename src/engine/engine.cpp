@@ -52,22 +52,23 @@ const char* finish_reason_name(FinishReason reason) {
   return "error";
 }
 
-Engine::Engine(const Plan& plan, Executable& executable, const Tokenizer* tokenizer, EngineOptions options)
-    : plan_(plan),
+Engine::Engine(const EngineModel& model, Executable& executable, const Tokenizer* tokenizer,
+               EngineOptions options)
+    : plan_(model.plan),
+      embedding_rows_(model.embedding_rows),
       executable_(executable),
       tokenizer_(tokenizer),
       options_(with_defaults(std::move(options), executable.options())),
-      scheduler_(limits_of(options_), plan.ropes),
+      scheduler_(limits_of(options_), plan_.ropes),
       runner_(executable),
-      sampler_(plan.vocabulary) {}
+      sampler_(plan_.vocabulary) {}
 
 Engine::~Engine() = default;
 
-Result<std::unique_ptr<Engine>> Engine::create(const Plan& plan, int64_t trained_context,
-                                               Executable& executable, const Tokenizer* tokenizer,
-                                               EngineOptions options) {
-  std::unique_ptr<Engine> engine(new Engine(plan, executable, tokenizer, std::move(options)));
-  TESSERA_TRY_STATUS(engine->fit_context(trained_context));
+Result<std::unique_ptr<Engine>> Engine::create(const EngineModel& model, Executable& executable,
+                                               const Tokenizer* tokenizer, EngineOptions options) {
+  std::unique_ptr<Engine> engine(new Engine(model, executable, tokenizer, std::move(options)));
+  TESSERA_TRY_STATUS(engine->fit_context(model.trained_context));
   return engine;
 }
 
@@ -106,10 +107,10 @@ Result<RequestId> Engine::submit(Request request) {
     return fail(ErrorCode::kInvalidArgument, "the prompt has {} tokens: expected at most the context of {}",
                 length, context_);
   for (size_t i = 0; i < request.prompt.size(); ++i)
-    if (request.prompt[i] < 0 || request.prompt[i] >= plan_.vocabulary)
+    if (request.prompt[i] < 0 || request.prompt[i] >= embedding_rows_)
       return fail(ErrorCode::kInvalidArgument,
                   "token {} of the prompt: expected an id below the {} rows of the embedding, found {}", i,
-                  plan_.vocabulary, request.prompt[i]);
+                  embedding_rows_, request.prompt[i]);
   TESSERA_TRY_STATUS(validate_sampling(request.sampling, plan_.vocabulary));
   if (request.max_tokens && *request.max_tokens < 0)
     return fail(ErrorCode::kInvalidArgument, "max_tokens: expected a count of at least 0, found {}",
@@ -120,7 +121,7 @@ Result<RequestId> Engine::submit(Request request) {
 
   auto sequence = std::make_unique<Sequence>();
   if (tokenizer_ != nullptr) {
-    TESSERA_TRY(sequence->text, TextStream::create(*tokenizer_, request.stop_strings));
+    TESSERA_TRY(sequence->text, TextStream::create(*tokenizer_, request.prompt, request.stop_strings));
   } else if (!request.stop_strings.empty()) {
     return fail(ErrorCode::kInvalidArgument, "stop strings need a tokenizer, and the model has none");
   }

@@ -35,13 +35,20 @@ struct EngineOptions {
   std::vector<int32_t> stop_ids;  // of the model
 };
 
+// What the engine has to know of the model it serves.
+struct EngineModel {
+  const Plan& plan;
+  int64_t trained_context = 0;  // ModelSpec::context
+  int64_t embedding_rows = 0;   // ids of a prompt are below it
+};
+
 enum class StepBegun : uint8_t { kSubmitted, kIdle };
 
 class Engine {
  public:
   // Plan, executable and tokenizer must outlive the engine; the tokenizer may be null: then events have no
-  // text and stop strings are refused. trained_context: ModelSpec::context.
-  [[nodiscard]] static Result<std::unique_ptr<Engine>> create(const Plan& plan, int64_t trained_context,
+  // text and stop strings are refused.
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> create(const EngineModel& model,
                                                               Executable& executable,
                                                               const Tokenizer* tokenizer,
                                                               EngineOptions options);
@@ -77,7 +84,7 @@ class Engine {
   [[nodiscard]] std::span<const Event> events() const { return events_; }
 
  private:
-  Engine(const Plan& plan, Executable& executable, const Tokenizer* tokenizer, EngineOptions options);
+  Engine(const EngineModel& model, Executable& executable, const Tokenizer* tokenizer, EngineOptions options);
   [[nodiscard]] Status fit_context(int64_t trained_context);
   // What the requests that are here can use, and what of it the budget allows (`demand` is lowered to that).
   [[nodiscard]] StateDemand live_demand() const;
@@ -91,6 +98,7 @@ class Engine {
   [[nodiscard]] Failure fail_all(const Error& error);
 
   const Plan& plan_;
+  int64_t embedding_rows_;
   Executable& executable_;
   const Tokenizer* tokenizer_;
   EngineOptions options_;

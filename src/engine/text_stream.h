@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ enum class TextState : uint8_t { kOpen, kStopped };
 
 class TextStream {
  public:
-  // An empty stop string is an error. The tokenizer must outlive the stream.
+  // What follows `prompt` is decoded as its continuation. An empty stop string is an error. The tokenizer must
+  // outlive the stream.
   [[nodiscard]] static Result<std::unique_ptr<TextStream>> create(const Tokenizer& tokenizer,
+                                                                  std::span<const int32_t> prompt,
                                                                   const std::vector<std::string>& stops);
   ~TextStream();
   TextStream(const TextStream&) = delete;
@@ -31,8 +34,8 @@ class TextStream {
   void flush(std::string& text);
 
  private:
-  TextStream();
   struct Parts;
+  explicit TextStream(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
 

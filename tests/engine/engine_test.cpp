@@ -38,7 +38,8 @@ struct Bench {
     plan.ropes = std::move(ropes);
     model = std::make_unique<fake::Model>(plan, compile);
     if (options.state_bytes == 0) options.state_bytes = 1 << 20;
-    Result<std::unique_ptr<Engine>> made = Engine::create(plan, 200, *model, nullptr, std::move(options));
+    Result<std::unique_ptr<Engine>> made =
+        Engine::create({plan, 200, 50}, *model, nullptr, std::move(options));
     CHECK(made.has_value());
     engine = *std::move(made);
   }
@@ -333,7 +334,7 @@ TEST(Engine, ContextShrinksToTheBudgetOrIsRefused) {
   EXPECT_EQ(bench.engine->context(), 1000 / (4 * 16) * 4);  // pages of four cells of 16 bytes
   options.context = 200;
   const Result<std::unique_ptr<Engine>> refused =
-      Engine::create(bench.plan, 200, *bench.model, nullptr, options);
+      Engine::create({bench.plan, 200, 50}, *bench.model, nullptr, options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kResourceLimit);
 }

@@ -1,0 +1,136 @@
+// `tessera bench`: prompt and decode speed, and how near decoding comes to the speed of the memory.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/model_options.h"
+#include "cli/terminal.h"
+#include "tools/benchmark.h"
+#include "tools/copy_bandwidth.h"
+#include "tools/random_model.h"
+
+namespace tessera::cli {
+namespace {
+
+struct BenchOptions {
+  std::string model;
+  std::string random;
+  std::string format = "q8_0";
+  ModelOptions computing;
+  BenchmarkOptions benchmark;
+  bool json = false;
+};
+
+Json result_json(const BenchOptions& options, Session& session, const BenchmarkResult& result, double copy,
+                 uint64_t peak) {
+  const uint64_t weights = session.model().weights.bytes();
+  Json json = Json::object();
+  json["model"] = options.random.empty() ? options.model : options.random;
+  if (!options.random.empty()) json["format"] = options.format;
+  json["backend"] = session.backend().description();
+  json["threads"] = options.computing.threads;
+  json["weight_bytes"] = weights;
+  json["state_bytes"] = session.engine().state_bytes();
+  json["peak_memory_bytes"] = peak;
+  json["copy_bytes_per_second"] = copy;
+  Json prompts = Json::array();
+  for (const PromptSpeed& prompt : result.prompts)
+    prompts.push_back({{"tokens", prompt.tokens}, {"tokens_per_second", prompt.tokens_per_second}});
+  json["prompt"] = std::move(prompts);
+  Json decodes = Json::array();
+  for (const DecodeSpeed& decode : result.decodes)
+    decodes.push_back({{"tokens", decode.tokens},
+                       {"depth", decode.depth},
+                       {"tokens_per_second", decode.tokens_per_second},
+                       {"bytes_per_second", decode.bytes_per_second},
+                       {"share_of_copy", decode.bytes_per_second / copy}});
+  json["decode"] = std::move(decodes);
+  return json;
+}
+
+void print_result(const Json& json) {
+  fmt::print("{}{}, {}, weights {}\n", json["model"].get<std::string>(),
+             json.contains("format") ? " (random " + json["format"].get<std::string>() + ")" : "",
+             json["backend"].get<std::string>(), size_text(json["weight_bytes"].get<uint64_t>()));
+  for (const Json& prompt : json["prompt"])
+    fmt::print("prompt {:>6} tokens  {:>9.1f} tokens/s\n", prompt["tokens"].get<int64_t>(),
+               prompt["tokens_per_second"].get<double>());
+  for (const Json& decode : json["decode"])
+    fmt::print(
+        "decode {:>6} tokens  {:>9.1f} tokens/s  {:.2f} GB/s, {:.0f}% of the copy bandwidth (after {} "
+        "positions)\n",
+        decode["tokens"].get<int64_t>(), decode["tokens_per_second"].get<double>(),
+        decode["bytes_per_second"].get<double>() / 1e9, 100 * decode["share_of_copy"].get<double>(),
+        decode["depth"].get<int64_t>());
+  fmt::print("copy bandwidth {:.2f} GB/s with {} threads (read + written); peak memory {}, of it state {}\n",
+             json["copy_bytes_per_second"].get<double>() / 1e9, json["threads"].get<int>(),
+             size_text(json["peak_memory_bytes"].get<uint64_t>()),
+             size_text(json["state_bytes"].get<uint64_t>()));
+}
+
+Result<std::unique_ptr<Session>> load(const BenchOptions& options, ThreadPool& threads) {
+  SessionOptions session = options.computing.session();
+  if (!options.random.empty()) {
+    TESSERA_TRY(const Format format, parse_weight_format(options.format));
+    TESSERA_TRY(LoadedModel model, random_model(options.random, format, threads));
+    return Session::create(std::move(model), session);
+  }
+  ProgressBar bar("reading the weights");
+  session.page_in = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  return Session::load(options.model, session);
+}
+
+Result<int> bench(BenchOptions options) {
+  if (options.model.empty() == options.random.empty())
+    return fail(ErrorCode::kInvalidArgument, "bench: expected a model or --random CONFIG, found {}",
+                options.model.empty() ? "neither" : "both");
+  if (options.computing.threads == 0) options.computing.threads = available_processors();
+  uint64_t peak = 0;
+  std::unique_ptr<Session> session;
+  BenchmarkResult result;
+  {
+    ThreadPool threads(options.computing.threads);
+    TESSERA_TRY(session, load(options, threads));
+  }
+  for (const std::string& warning : session->warnings()) print_warning(warning);
+  TESSERA_TRY(result, run_benchmark(*session, options.benchmark));
+  peak = peak_memory();  // before the buffers of the copy
+  ThreadPool threads(options.computing.threads);
+  const Json json = result_json(options, *session, result, copy_bandwidth(threads), peak);
+  if (options.json) {
+    fmt::print("{}\n", dump_json(json));
+  } else {
+    print_result(json);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Measure prompt and decode speed");
+  command->add_option("model", options->model, kModelHelp);
+  command->add_option("--random", options->random, "random weights of the dimensions in this config.json");
+  command->add_option("--format", options->format, "format of the random weights")->capture_default_str();
+  command->add_option("--prompt", options->benchmark.prompts, "lengths of prompts, tokens")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->default_str("128,512");
+  command->add_option("--decode", options->benchmark.decode, "tokens to decode; 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--depth", options->benchmark.depth, "positions before decoding begins")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--repeat", options->benchmark.repeat, "medians of so many runs")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "print one JSON object");
+  options->computing.add_to(*command);
+  command->final_callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,16 @@
+// Which tokenizer belongs to a checkpoint.
+#include "base/mapped_file.h"
+#include "engine/session.h"
+
+namespace tessera {
+
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Checkpoint& checkpoint) {
+  if (checkpoint.kind() == CheckpointKind::kGguf) return fail(ErrorCode::kUnsupported, "PLACEHOLDER");
+  const std::optional<std::string> path = checkpoint.companion("tokenizer.json");
+  if (!path)
+    return fail(ErrorCode::kNotFound, "{}: no tokenizer.json beside it: text needs one", checkpoint.path());
+  TESSERA_TRY(Tokenizer tokenizer, Tokenizer::from_folder(path->substr(0, path->find_last_of('/'))));
+  return std::make_unique<Tokenizer>(std::move(tokenizer));
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// A bound model as a JSON object, for `inspect`: dimensions, sublayers, tensors with formats, state and memory.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "arch/load.h"
+#include "backend/backend.h"
+#include "base/json.h"
+#include "plan/plan.h"
+
+namespace tessera {
+
+// Memory figures are for one sequence of `context` positions in steps of options.max_tokens.
+[[nodiscard]] Json describe_model(const LoadedModel& model, const Plan& plan, const CompileOptions& options,
+                                  int64_t context);
+
+}  // namespace tessera

@@ -1,0 +1,22 @@
+// A model of random weights with the dimensions of a config.json: for benchmarks of models that are not here.
+#pragma once
+
+#include <string>
+
+#include "arch/load.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "tensor/format.h"
+
+namespace tessera {
+
+// Matrices and tables in `format` (one that has an encoder), in memory; gains are 1, biases 0; what is optional is
+// left out, the output head excepted. The weights keep the variance of what passes through, so that nothing
+// overflows.
+[[nodiscard]] Result<LoadedModel> random_model(const std::string& config_path, const Format& format,
+                                               ThreadPool& threads);
+
+// "q8_0", "Q4_0", "f16", "bf16", "f32"; an error lists the names.
+[[nodiscard]] Result<Format> parse_weight_format(const std::string& name);
+
+}  // namespace tessera
