@@ -16,7 +16,8 @@ struct Architecture {
   std::string_view family;                   // "llama"
   std::vector<std::string_view> hf_names;    // classes and model types of config.json
   std::vector<std::string_view> gguf_names;  // general.architecture
-  void (*build)(ConfigReader& config, ModelSpec& spec) = nullptr;
+  // Fills the spec; may add dialect rows that depend on the model's numbers (it holds the rows below already).
+  void (*build)(ConfigReader& config, ModelSpec& spec, Dialect& dialect) = nullptr;
   Dialect hf;    // rows that come before hf_dialect()
   Dialect gguf;  // rows that come before gguf_dialect()
 };

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 2048});
   AttentionSpec attention = read_attention(config, spec);
   attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);

@@ -9,7 +9,9 @@ Result<LoadedSpec> load_spec(const Config& config, Strictness strictness) {
   TESSERA_TRY(loaded.architecture, find_architecture(config));
   ConfigReader reader(config);
   loaded.spec.architecture = loaded.architecture->family;
-  loaded.architecture->build(reader, loaded.spec);
+  const bool gguf = config.source() == ConfigSource::kGguf;
+  loaded.dialect = gguf ? loaded.architecture->gguf : loaded.architecture->hf;
+  loaded.architecture->build(reader, loaded.spec, loaded.dialect);
   TESSERA_TRY(const std::vector<std::string> unknown, reader.finish());
   if (const Status status = validate_spec(loaded.spec); !status)
     return with_context(status.error(), config.file());
@@ -33,8 +35,7 @@ Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, con
   model.warnings = std::move(spec.warnings);
   const bool gguf = checkpoint->kind() == CheckpointKind::kGguf;
   TESSERA_TRY(model.weights,
-              bind_weights(model.spec, checkpoint, gguf ? model.architecture->gguf : model.architecture->hf,
-                           gguf ? gguf_dialect() : hf_dialect()));
+              bind_weights(model.spec, checkpoint, spec.dialect, gguf ? gguf_dialect() : hf_dialect()));
   model.checkpoint = std::move(checkpoint);
   return model;
 }

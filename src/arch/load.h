@@ -28,6 +28,7 @@ struct LoadedModel {
 // The spec alone, from a config (no weights needed: random models, inspect).
 struct LoadedSpec {
   const Architecture* architecture = nullptr;
+  Dialect dialect;  // what the family's files do differently, for this model
   ModelSpec spec;
   std::vector<std::string> defaults;
   std::vector<std::string> warnings;

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 262144});
   AttentionSpec attention = read_attention(config, spec, 128);
   const RopeResult rope = read_rope(

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 131072});
   AttentionSpec attention = read_attention(config, spec);
   attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {}).rope);

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 32768});
   AttentionSpec attention = read_attention(config, spec);
   attention.qkv_bias = Presence::kRequired;

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 32768});
   AttentionSpec attention = read_attention(config, spec, 128);
   attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);

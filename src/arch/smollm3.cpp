@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-void build(ConfigReader& config, ModelSpec& spec) {
+void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.tied = true, .context = 32768});
   AttentionSpec attention = read_attention(config, spec);
   attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);

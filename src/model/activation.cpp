@@ -18,6 +18,8 @@ const char* activation_name(Activation activation) {
       return "sigmoid";
     case Activation::kTanh:
       return "tanh";
+    case Activation::kIdentity:
+      return "identity";
   }
   return "?";
 }

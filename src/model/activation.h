@@ -13,6 +13,7 @@ enum class Activation : uint8_t {
   kReluSquared,
   kSigmoid,
   kTanh,
+  kIdentity,
 };
 
 [[nodiscard]] const char* activation_name(Activation activation);

@@ -124,37 +124,79 @@ class Binder {
                 names.empty() ? "(no name known for it in this kind of file)" : names);
   }
 
-  Status bind_from(const Slot& slot, const DialectRow& row, const TensorEntry& entry) {
-    // The rows of a fused source that belong to this slot.
+  // Where a slot's rows lie in its source: `groups` runs of `run` rows, `stride` rows apart, from `first` on.
+  struct RowPlan {
     int64_t first = 0;
-    int64_t total = slot.shape.rows();
-    const bool vector = slot.role == SlotRole::kVector;
-    if (vector) total = slot.shape.elements();
-    if (row.slots.size() > 1) {
-      total = 0;
-      for (const std::string& pattern : row.slots) {
-        const std::string name = replace_star(pattern, slot.layer) + slot.suffix;
-        const auto it =
-            std::find_if(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.name == name; });
-        if (it == slots_.end()) continue;
-        if (name == slot.name) first = total;
-        total += vector ? it->shape.elements() : it->shape.rows();
-      }
+    int64_t run = 0;
+    int64_t stride = 0;
+    int64_t groups = 1;
+    int64_t total = 0;  // rows of the source
+  };
+
+  // Rows that a slot contributes to a fused source: entries for a vector.
+  static int64_t rows_of(const Slot& slot) {
+    return slot.role == SlotRole::kVector ? slot.shape.elements() : slot.shape.rows();
+  }
+
+  Result<RowPlan> plan_rows(const Slot& slot, const DialectRow& row) const {
+    RowPlan plan{0, rows_of(slot), 0, row.groups, rows_of(slot)};
+    if (row.slots.size() == 1) return plan;
+    plan.total = 0;
+    for (const std::string& pattern : row.slots) {
+      const std::string name = replace_star(pattern, slot.layer) + slot.suffix;
+      const auto it =
+          std::find_if(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.name == name; });
+      if (it == slots_.end()) continue;
+      if (rows_of(*it) % row.groups != 0)
+        return fail(ErrorCode::kBadData, "{}: {}: {} rows do not divide into {} groups", file(), name,
+                    rows_of(*it), row.groups);
+      if (name == slot.name) plan.first = plan.total / row.groups;
+      plan.total += rows_of(*it);
     }
-    Shape expected = vector ? Shape{total} : Shape{total, slot.shape.columns()};
-    if (row.transform == Transform::kTranspose && !vector) expected = Shape{expected[1], expected[0]};
-    if (without_ones(entry.shape) != without_ones(expected))
-      return fail(ErrorCode::kBadData, "{}: {} ({}): expected {}, found {}", file_of(entry), slot.name,
-                  entry.name, expected.to_string(), entry.shape.to_string());
+    plan.run = rows_of(slot) / row.groups;
+    plan.stride = plan.total / row.groups;
+    return plan;
+  }
+
+  Status check_shape(const Slot& slot, const TensorEntry& entry, const Shape& expected) const {
+    if (without_ones(entry.shape) == without_ones(expected)) return {};
+    return fail(ErrorCode::kBadData, "{}: {} ({}): expected {}, found {}", file_of(entry), slot.name,
+                entry.name, expected.to_string(), entry.shape.to_string());
+  }
+
+  // The rows of a plan as views: one with a stride when the runs are single rows, else one per run.
+  static void append_parts(const Weight& source, const RowPlan& plan, std::vector<Weight>& parts) {
+    if (plan.groups == 1) {
+      parts.push_back(source.slice_rows(plan.first, plan.run));
+    } else if (plan.run == 1) {
+      parts.push_back(source.slice_rows(plan.first, plan.groups, plan.stride));
+    } else {
+      for (int64_t g = 0; g < plan.groups; ++g)
+        parts.push_back(source.slice_rows(plan.first + g * plan.stride, plan.run));
+    }
+  }
+
+  Status bind_from(const Slot& slot, const DialectRow& row, const TensorEntry& entry) {
+    TESSERA_TRY(const RowPlan plan, plan_rows(slot, row));
     used_.insert(&entry);
     BoundSlot bound;
     bound.slot = slot;
     bound.source = entry.name;
-    if (vector) {
-      TESSERA_TRY(bound.values, read_vector(slot, entry, first, slot.shape.elements(), row.transform));
+    if (slot.role == SlotRole::kVector) {
+      const bool fused = row.slots.size() > 1;
+      TESSERA_TRY_STATUS(check_shape(slot, entry, fused ? Shape{plan.total} : slot.shape));
+      TESSERA_TRY(const std::vector<float> all, read_vector(slot, entry, row.transform));
+      for (int64_t g = 0; g < plan.groups && fused; ++g)
+        bound.values.insert(bound.values.end(), all.begin() + plan.first + g * plan.stride,
+                            all.begin() + plan.first + g * plan.stride + plan.run);
+      if (!fused) bound.values = all;
     } else {
-      TESSERA_TRY(Weight weight, read_matrix(slot, entry, total, row.transform));
-      bound.parts.push_back(weight.slice_rows(first, slot.shape.rows()));
+      const int64_t columns = slot.shape.columns();
+      const bool transposed = row.transform == Transform::kTranspose;
+      TESSERA_TRY_STATUS(
+          check_shape(slot, entry, transposed ? Shape{columns, plan.total} : Shape{plan.total, columns}));
+      TESSERA_TRY(const Weight weight, read_matrix(slot, entry, entry.bytes, plan.total, transposed));
+      append_parts(weight, plan, bound.parts);
     }
     weights_.add(std::move(bound));
     return {};
@@ -164,15 +206,16 @@ class Binder {
     return checkpoint_->file_name(entry);
   }
 
-  Result<std::vector<float>> read_vector(const Slot& slot, const TensorEntry& entry, int64_t first,
-                                         int64_t count, Transform transform) const {
+  Result<std::vector<float>> read_vector(const Slot& slot, const TensorEntry& entry,
+                                         Transform transform) const {
     if (!entry.format.is_plain())
       return fail(ErrorCode::kUnsupported, "{}: {} ({}): expected plain numbers, found {}", file_of(entry),
                   slot.name, entry.name, format_name(entry.format));
-    Weight row{entry.format, 1, entry.shape.elements(), {}};
+    const int64_t count = entry.shape.elements();
+    Weight row{entry.format, 1, count, {}};
     row.planes[0] = {entry.bytes.data(), static_cast<int64_t>(entry.bytes.size())};
     std::vector<float> values(static_cast<size_t>(count));
-    decode_row(row, 0, first, count, values.data());
+    if (count > 0) decode_row(row, 0, 0, count, values.data());
     for (float& value : values) {
       if (transform == Transform::kAddOne) value += 1.0f;
       if (transform == Transform::kNegExp) value = -std::exp(value);
@@ -180,26 +223,28 @@ class Binder {
     return values;
   }
 
-  Result<Weight> read_matrix(const Slot& slot, const TensorEntry& entry, int64_t rows, Transform transform) {
+  // A matrix of `rows` x the slot's columns from `bytes` of the entry (all of it, or one expert's share).
+  Result<Weight> read_matrix(const Slot& slot, const TensorEntry& entry, std::span<const std::byte> bytes,
+                             int64_t rows, bool transposed) {
     const int64_t columns = slot.shape.columns();
     if (entry.format.is_plain() && !is_floating(entry.format.element))
       return fail(ErrorCode::kUnsupported,
                   "{}: {} ({}): expected floating-point or quantised weights, found {}", file_of(entry),
                   slot.name, entry.name, format_name(entry.format));
     Weight weight{entry.format, rows, columns, {}};
-    if (transform != Transform::kTranspose) {
-      weight.planes[0] = {entry.bytes.data(), format_row_bytes(entry.format, columns)};
+    if (!transposed) {
+      weight.planes[0] = {bytes.data(), format_row_bytes(entry.format, columns)};
       return weight;
     }
     if (!entry.format.is_plain())
       return fail(ErrorCode::kUnsupported, "{}: {} ({}): a transposed matrix in {} cannot be read",
                   file_of(entry), slot.name, entry.name, format_name(entry.format));
     const auto size = static_cast<size_t>(dtype_size(entry.format.element));
-    Buffer buffer(entry.bytes.size());
+    Buffer buffer(bytes.size());
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c)
         std::memcpy(buffer.data() + static_cast<size_t>(r * columns + c) * size,
-                    entry.bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
+                    bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
     weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(size)};
     weights_.own(std::move(buffer));
     return weight;

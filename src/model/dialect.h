@@ -24,6 +24,8 @@ struct DialectRow {
   // literally.
   std::vector<std::string> sources;
   Transform transform = Transform::kNone;
+  // A fused source may be interleaved: `groups` groups, each holding its share of every slot in order ([q of one head | k | v], ...).
+  int64_t groups = 1;
 };
 
 struct Dialect {

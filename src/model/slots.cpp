@@ -13,7 +13,15 @@ class SlotList {
   explicit SlotList(const ModelSpec& spec) : spec_(spec) {}
 
   std::vector<Slot> build() {
-    add("embed", ".weight", SlotRole::kTable, SlotGroup::kEmbed, {spec_.vocabulary, spec_.hidden});
+    const EmbeddingSpec& embedding = spec_.embedding;
+    const int64_t table_width = embedding.width > 0 ? embedding.width : spec_.hidden;
+    add("embed", ".weight", SlotRole::kTable, SlotGroup::kEmbed,
+        {embedding.rows > 0 ? embedding.rows : spec_.vocabulary, table_width});
+    if (embedding.width > 0)
+      add_matrix("embed.projection", SlotGroup::kOther, spec_.hidden, table_width, Presence::kAbsent);
+    if (embedding.learned_positions > 0)
+      add("embed.positions", ".weight", SlotRole::kTable, SlotGroup::kEmbed,
+          {embedding.learned_positions, spec_.hidden});
     if (spec_.embedding.norm) add_norm("embed.norm", *spec_.embedding.norm, spec_.hidden, spec_.hidden);
     for (size_t i = 0; i < spec_.ropes.size(); ++i) {
       const std::string name = i == 0 ? "rope" : "rope" + std::to_string(i);
@@ -25,8 +33,11 @@ class SlotList {
         add_sublayer(sublayer);
     layer_ = -1;
     if (spec_.final_norm) add_norm("final_norm", *spec_.final_norm, spec_.hidden, spec_.hidden);
+    const int64_t head_width = spec_.head.width > 0 ? spec_.head.width : spec_.hidden;
+    if (spec_.head.width > 0)
+      add_matrix("head.projection", SlotGroup::kOther, head_width, spec_.hidden, Presence::kAbsent);
     if (spec_.head.tie == HeadTie::kUntied)
-      add("head", ".weight", SlotRole::kMatrix, SlotGroup::kHead, {spec_.vocabulary, spec_.hidden},
+      add("head", ".weight", SlotRole::kMatrix, SlotGroup::kHead, {spec_.vocabulary, head_width},
           Presence::kIfPresent);
     if (spec_.head.bias != Presence::kAbsent)
       add("head", ".bias", SlotRole::kVector, SlotGroup::kOther, {spec_.vocabulary}, spec_.head.bias);
@@ -78,13 +89,21 @@ class SlotList {
 
   void add_block(const std::string& name, const AttentionSpec& a) {
     add_matrix(name + ".q", SlotGroup::kQkv, a.heads * a.head_dim, spec_.hidden, a.qkv_bias);
-    add_matrix(name + ".k", SlotGroup::kQkv, a.kv_heads * a.head_dim, spec_.hidden, a.qkv_bias);
-    add_matrix(name + ".v", SlotGroup::kQkv, a.kv_heads * a.value_dim, spec_.hidden, a.qkv_bias);
+    const bool own_kv = a.kv_source_layer < 0;
+    const bool own_v = own_kv && a.value_source == ValueSource::kProjection;
+    if (own_kv) add_matrix(name + ".k", SlotGroup::kQkv, a.kv_heads * a.head_dim, spec_.hidden, a.qkv_bias);
+    if (own_v) add_matrix(name + ".v", SlotGroup::kQkv, a.kv_heads * a.value_dim, spec_.hidden, a.qkv_bias);
+    if (a.output_gate != OutputGate::kNone)
+      add_matrix(name + ".output_gate", SlotGroup::kQkv, a.heads * a.value_dim, spec_.hidden, a.qkv_bias);
+    if (a.sinks) add(name + ".sinks", "", SlotRole::kVector, SlotGroup::kOther, {a.heads});
     add_matrix(name + ".o", SlotGroup::kO, spec_.hidden, a.heads * a.value_dim, a.o_bias);
     if (a.q_norm)
       add_norm(name + ".q_norm", *a.q_norm, a.heads * a.head_dim,
                a.q_norm->group == 0 ? a.heads * a.head_dim : a.head_dim);
-    if (a.k_norm)
+    if (own_kv && a.v_norm)
+      add_norm(name + ".v_norm", *a.v_norm, a.kv_heads * a.value_dim,
+               a.v_norm->group == 0 ? a.kv_heads * a.value_dim : a.value_dim);
+    if (own_kv && a.k_norm)
       add_norm(name + ".k_norm", *a.k_norm, a.kv_heads * a.head_dim,
                a.k_norm->group == 0 ? a.kv_heads * a.head_dim : a.head_dim);
   }
@@ -92,6 +111,7 @@ class SlotList {
   void add_block(const std::string& name, const FfnSpec& f) {
     if (f.gated) add_matrix(name + ".gate", SlotGroup::kGateUp, f.width, spec_.hidden, f.up_bias);
     add_matrix(name + ".up", SlotGroup::kGateUp, f.width, spec_.hidden, f.up_bias);
+    if (f.token_gate) add_matrix(name + ".token_gate", SlotGroup::kOther, 1, spec_.hidden, Presence::kAbsent);
     add_matrix(name + ".down", SlotGroup::kDown, spec_.hidden, f.width, f.down_bias);
   }
 

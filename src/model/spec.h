@@ -63,8 +63,10 @@ struct LayerSpec {
 };
 
 struct EmbeddingSpec {
-  double scale = 1.0;             // the row is multiplied by it, in float32
-  std::optional<NormSpec> norm;   // after the sum of all embeddings
+  int64_t rows = 0;              // of the table; 0: the vocabulary
+  int64_t width = 0;             // of the table, projected to `hidden` by a matrix when it differs; 0: hidden
+  double scale = 1.0;            // the row is multiplied by it, in float32
+  std::optional<NormSpec> norm;  // after the sum of all embeddings
   int64_t learned_positions = 0;  // rows of a learned position table; 0: none
   int64_t position_offset = 0;    // first row used
 };
@@ -74,6 +76,7 @@ enum class HeadTie : uint8_t { kTied, kUntied };  // untied falls back to tied w
 struct HeadSpec {
   HeadTie tie = HeadTie::kUntied;
   Presence bias = Presence::kAbsent;
+  int64_t width = 0;     // the hidden state is projected to this width first; 0: not
   double scale = 1.0;    // logits are multiplied by it
   double softcap = 0.0;  // then cap * tanh(logit / cap); 0: none
 };

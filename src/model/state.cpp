@@ -35,6 +35,7 @@ std::vector<StateGroup> state_groups(const ModelSpec& spec) {
     for (const Sublayer& sublayer : spec.layers[layer].sublayers) {
       for (const Branch& branch : sublayer.branches) {
         if (const auto* attention = std::get_if<AttentionSpec>(&branch.block)) {
+          if (attention->kv_source_layer >= 0) continue;  // reads what another layer keeps
           const StateKind kind = attention->window > 0 ? StateKind::kWindowed : StateKind::kPaged;
           add(groups, kind, attention->window,
               StateLayer{static_cast<int>(layer), branch_number++, attention->kv_heads, attention->head_dim,

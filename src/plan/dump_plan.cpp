@@ -75,6 +75,20 @@ class Dump {
     out_ += fmt::format("{} = Embed({}", place(op.output), weight(op.table).substr(1));
     out_ += op.scale != 1.0f ? fmt::format(", scale {:.9g})\n", op.scale) : ")\n";
   }
+  void line(const PositionEmbedOp& op) {
+    out_ += fmt::format("{} = PositionEmbed({}, from row {})\n", show(op.x), weight(op.table).substr(1),
+                        op.offset);
+  }
+  void line(const ClampOp& op) {
+    out_ += fmt::format("{} = Clamp({}, {})\n", place(op.output), show(op.input), op.limit);
+  }
+  void line(const SparsifyOp& op) {
+    out_ += fmt::format("{} = Sparsify({}, {:.9g} deviations)\n", place(op.output), show(op.input),
+                        op.deviations);
+  }
+  void line(const SigmoidGateOp& op) {
+    out_ += fmt::format("{} = {} * sigmoid({})\n", place(op.output), show(op.x), show(op.gate));
+  }
   void line(const NormOp& op) {
     out_ += fmt::format("{} = Norm({}, {}, eps {}", place(op.output), show(op.input),
                         op.kind == NormKind::kRms ? "rms" : "layer", op.eps);
@@ -90,13 +104,16 @@ class Dump {
     out_ += fmt::format("{} = Rope(table {}, {} heads of {})\n", show(op.x), op.rope, op.heads, op.head_dim);
   }
   void line(const AttendOp& op) {
-    out_ += fmt::format("{} = Attend({}, {}, {}, heads {}/{} of {}", place(op.output), show(op.q), show(op.k),
-                        show(op.v), op.heads, op.kv_heads, op.head_dim);
+    out_ += fmt::format("{} = Attend({}, {}, heads {}/{} of {}", place(op.output), show(op.q),
+                        op.k.present() ? show(op.k) + ", " + show(op.v) : "stored k and v", op.heads,
+                        op.kv_heads, op.head_dim);
     if (op.value_dim != op.head_dim) out_ += fmt::format("/{}", op.value_dim);
     out_ += fmt::format(", scale {:.9g}, state {}.{}", op.scale, op.group, op.layer);
     if (op.window > 0) out_ += fmt::format(", window {}", op.window);
     if (op.softcap != 0) out_ += fmt::format(", softcap {}", op.softcap);
     if (!op.causal) out_ += ", both ways";
+    if (op.sinks >= 0) out_ += "," + weight(op.sinks);
+    if (!op.alibi_slopes.empty()) out_ += fmt::format(", slopes {:.9g}", fmt::join(op.alibi_slopes, " "));
     if (op.query_scale_beta != 0)
       out_ += fmt::format(", query scale {} per {} positions", op.query_scale_beta, op.query_scale_context);
     out_ += ")\n";

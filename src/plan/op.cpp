@@ -5,6 +5,10 @@ namespace {
 
 struct NameVisitor {
   const char* operator()(const EmbedOp&) const { return "Embed"; }
+  const char* operator()(const PositionEmbedOp&) const { return "PositionEmbed"; }
+  const char* operator()(const ClampOp&) const { return "Clamp"; }
+  const char* operator()(const SparsifyOp&) const { return "Sparsify"; }
+  const char* operator()(const SigmoidGateOp&) const { return "SigmoidGate"; }
   const char* operator()(const NormOp&) const { return "Norm"; }
   const char* operator()(const LinearOp&) const { return "Linear"; }
   const char* operator()(const RopeOp&) const { return "Rope"; }
@@ -17,10 +21,18 @@ struct NameVisitor {
 
 struct SlicesVisitor {
   OpSlices operator()(const EmbedOp& op) const { return {{}, {op.output}}; }
+  OpSlices operator()(const PositionEmbedOp& op) const { return {{op.x}, {op.x}}; }
+  OpSlices operator()(const ClampOp& op) const { return {{op.input}, {op.output}}; }
+  OpSlices operator()(const SparsifyOp& op) const { return {{op.input}, {op.output}}; }
+  OpSlices operator()(const SigmoidGateOp& op) const { return {{op.x, op.gate}, {op.output}}; }
   OpSlices operator()(const NormOp& op) const { return {{op.input}, {op.output}}; }
   OpSlices operator()(const LinearOp& op) const { return {{op.input}, {op.output}}; }
   OpSlices operator()(const RopeOp& op) const { return {{op.x}, {op.x}}; }
-  OpSlices operator()(const AttendOp& op) const { return {{op.q, op.k, op.v}, {op.output}}; }
+  OpSlices operator()(const AttendOp& op) const {
+    OpSlices slices{{op.q}, {op.output}};
+    if (op.k.present()) slices.reads.insert(slices.reads.end(), {op.k, op.v});
+    return slices;
+  }
   OpSlices operator()(const ActivateOp& op) const {
     OpSlices slices{{op.gate}, {op.output}};
     if (op.up.present()) slices.reads.push_back(op.up);

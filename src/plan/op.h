@@ -32,6 +32,13 @@ struct EmbedOp {
   Slice output;
 };
 
+// x[t] += table[positions[t] + offset] (the first axis of the positions).
+struct PositionEmbedOp {
+  WeightId table = -1;
+  int64_t offset = 0;
+  Slice x;
+};
+
 // Groups of `group` columns are normalised each on their own (group = input.width: the whole row).
 //   rms:   x * (mean(x^2) + eps)^-0.5 * gain + bias       layer: (x - mean) * (var + eps)^-0.5 * gain + bias
 // gain and bias are indexed by the column within the group, or by the column of the row when gain_per_row.
@@ -72,8 +79,9 @@ struct RopeOp {
 // positions j of softcap(scale * q . k_j), times v_j. Visible: j <= own position when causal, and j > own
 // position - window when window > 0.
 struct AttendOp {
-  Slice q;       // [heads * head_dim]
-  Slice k;       // [kv_heads * head_dim]
+  Slice q;  // [heads * head_dim]
+  Slice
+      k;  // [kv_heads * head_dim]; absent (v too): the state already holds them, stored by the layer they are shared with
   Slice v;       // [kv_heads * value_dim]
   Slice output;  // [heads * value_dim]
   int64_t heads = 0;
@@ -84,7 +92,9 @@ struct AttendOp {
   double softcap = 0;
   int64_t window = 0;
   bool causal = true;
-  double query_scale_beta = 0;  // q is multiplied by 1 + beta * ln(1 + floor(position / context))
+  WeightId sinks = -1;              // [heads]: a score that joins each softmax and mixes nothing
+  std::vector<float> alibi_slopes;  // [heads]: slope * (j - i) is added to the scaled score; empty: none
+  double query_scale_beta = 0;      // q is multiplied by 1 + beta * ln(1 + floor(position / context))
   int64_t query_scale_context = 0;
   int group = 0;  // index into Plan::states
   int layer = 0;  // index into that group's layers
@@ -96,6 +106,28 @@ struct ActivateOp {
   Slice up;
   Slice output;
   Activation activation = Activation::kSilu;
+};
+
+// output = clamp(input, -limit, limit); may work in place.
+struct ClampOp {
+  Slice input;
+  Slice output;
+  double limit = 0;
+};
+
+// With m and s the mean and the (population) standard deviation of the row: output = max(0, input - (m + deviations * s)). May work
+// in place.
+struct SparsifyOp {
+  Slice input;
+  Slice output;
+  double deviations = 0;
+};
+
+// Every group of x.width / gate.width columns of x is multiplied by sigmoid of its own gate column. May work in place.
+struct SigmoidGateOp {
+  Slice x;
+  Slice gate;
+  Slice output;
 };
 
 // output = (residual + alpha * sum of factor_i * term_i) * beta. A factor in a slot multiplies the constant.
@@ -126,8 +158,8 @@ struct ScaleLogitsOp {
   double softcap = 0;
 };
 
-using Op = std::variant<EmbedOp, NormOp, LinearOp, RopeOp, AttendOp, ActivateOp, CombineOp, GatherRowsOp,
-                        ScaleLogitsOp>;
+using Op = std::variant<EmbedOp, PositionEmbedOp, ClampOp, SparsifyOp, SigmoidGateOp, NormOp, LinearOp,
+                        RopeOp, AttendOp, ActivateOp, CombineOp, GatherRowsOp, ScaleLogitsOp>;
 
 [[nodiscard]] const char* op_name(const Op& op);  // "Linear"
 

@@ -36,14 +36,17 @@ Slice PlanBuilder::norm(const std::string& stem, const NormSpec& norm, Slice inp
 }
 
 PlanBuilder::StatePlace PlanBuilder::next_state() {
-  const int branch = state_branch_++;
+  return state_of(layer_, state_branch_++);
+}
+
+PlanBuilder::StatePlace PlanBuilder::state_of(int layer, int branch) const {
   for (size_t group = 0; group < plan_.states.size(); ++group) {
     const auto& layers = plan_.states[group].layers;
     for (size_t index = 0; index < layers.size(); ++index)
-      if (layers[index].layer == layer_ && layers[index].branch == branch)
+      if (layers[index].layer == layer && layers[index].branch == branch)
         return {static_cast<int>(group), static_cast<int>(index)};
   }
-  CHECK(false, "layer {} has no state for branch {}", layer_, branch);
+  CHECK(false, "layer {} has no state for branch {}", layer, branch);
   return {};
 }
 
@@ -110,8 +113,16 @@ Result<Plan> PlanBuilder::build(KeepHidden keep) {
     if (keep == KeepHidden::kYes) plan_.hidden.push_back({std::move(name), x.value});
   };
 
-  Slice x = value("embed", spec_.hidden);
-  emit(EmbedOp{weight("embed.weight"), static_cast<float>(spec_.embedding.scale), x});
+  const EmbeddingSpec& embedding = spec_.embedding;
+  Slice x = value("embed", embedding.width > 0 ? embedding.width : spec_.hidden);
+  emit(EmbedOp{weight("embed.weight"), static_cast<float>(embedding.scale), x});
+  if (embedding.width > 0) {
+    const Slice projected = value("embed.projected", spec_.hidden);
+    emit(LinearOp{x, projected, {part("embed.projection")}});
+    x = projected;
+  }
+  if (embedding.learned_positions > 0)
+    emit(PositionEmbedOp{weight("embed.positions.weight"), embedding.position_offset, x});
   if (spec_.embedding.norm) norm("embed.norm", *spec_.embedding.norm, x, x);
   keep_value("hidden.0", x);
   for (layer_ = 0; layer_ < static_cast<int>(spec_.layers.size()); ++layer_) {
@@ -129,9 +140,15 @@ Result<Plan> PlanBuilder::build(KeepHidden keep) {
   Slice rows = value("rows", spec_.hidden, RowSymbol::kOutputs);
   emit(GatherRowsOp{x, rows});
   if (keep == KeepHidden::kNo && spec_.final_norm) norm("final_norm", *spec_.final_norm, rows, rows);
+  if (spec_.head.width > 0) {
+    const Slice projected = value("head.projected", spec_.head.width, RowSymbol::kOutputs);
+    emit(LinearOp{rows, projected, {part("head.projection")}});
+    rows = projected;
+  }
   const Slice logits = value("logits", spec_.vocabulary, RowSymbol::kOutputs);
   LinearPart head{weight("head.weight"), weight("head.bias"), spec_.vocabulary};
-  if (head.weight < 0) head.weight = weight("embed.weight");
+  if (head.weight < 0)
+    head.weight = weight("embed.weight");  // tied: the first `vocabulary` rows of the table
   emit(LinearOp{rows, logits, {head}});
   if (spec_.head.scale != 1.0 || spec_.head.softcap != 0.0)
     emit(ScaleLogitsOp{logits, spec_.head.scale, spec_.head.softcap});

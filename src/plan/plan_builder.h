@@ -35,6 +35,7 @@ class PlanBuilder {
     int layer = 0;
   };
   [[nodiscard]] StatePlace next_state();
+  [[nodiscard]] StatePlace state_of(int layer, int branch) const;
 
  private:
   void emit_layer(const LayerSpec& layer, Slice& x);

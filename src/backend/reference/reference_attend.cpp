@@ -29,7 +29,7 @@ void run_op(const ReferenceStep& step, const AttendOp& op) {
       const int64_t page = table.pages[static_cast<size_t>(table.offsets[s] + position / page_positions)];
       return step.state->head(op.group, op.layer, page, position % page_positions, head);
     };
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < count && op.k.present(); ++i) {
       for (int64_t head = 0; head < op.kv_heads; ++head) {
         float* target = cell(past + i, head);
         const float* k = step.row(op.k, first_token + i) + head * op.head_dim;
@@ -55,11 +55,17 @@ void run_op(const ReferenceStep& step, const AttendOp& op) {
           double score = 0;
           for (int64_t d = 0; d < op.head_dim; ++d) score += static_cast<double>(q[d]) * k[d];
           score *= query_scale;
+          if (!op.alibi_slopes.empty())
+            score += op.alibi_slopes[static_cast<size_t>(head)] * static_cast<double>(j - position);
           if (op.softcap != 0.0) score = op.softcap * std::tanh(score / op.softcap);
           largest = std::max(largest, score);
           scores.push_back(score);
         }
         double total = 0;
+        if (const auto sinks = step.vector(op.sinks); !sinks.empty()) {
+          largest = std::max(largest, static_cast<double>(sinks[static_cast<size_t>(head)]));
+          total = std::exp(sinks[static_cast<size_t>(head)] - largest);
+        }
         std::fill(mixed.begin(), mixed.end(), 0.0);
         for (int64_t j = first; j <= last; ++j) {
           const double weight = std::exp(scores[static_cast<size_t>(j - first)] - largest);

@@ -26,6 +26,8 @@ double activate(Activation activation, double x) {
       return 1.0 / (1.0 + std::exp(-x));
     case Activation::kTanh:
       return std::tanh(x);
+    case Activation::kIdentity:
+      return x;
   }
   return x;
 }
@@ -55,11 +57,11 @@ int rope_axis(const RopeSpec& rope, int64_t pair) {
 
 }  // namespace
 
-void multiply(const BoundSlot& matrix, const float* x, double* y) {
+void multiply(const BoundSlot& matrix, const float* x, int64_t rows, double* y) {
   const int64_t columns = matrix.columns();
   std::vector<float> row(static_cast<size_t>(columns));
   for (const Weight& part : matrix.parts) {
-    for (int64_t n = 0; n < part.rows; ++n) {
+    for (int64_t n = 0; n < part.rows && rows > 0; ++n, --rows) {
       decode_row(part, n, 0, columns, row.data());
       double sum = 0;
       for (int64_t k = 0; k < columns; ++k) sum += static_cast<double>(x[k]) * row[static_cast<size_t>(k)];
@@ -82,6 +84,49 @@ void run_op(const ReferenceStep& step, const EmbedOp& op) {
     while (id >= part->rows) id -= (part++)->rows;
     decode_row(*part, id, 0, width, out);
     for (int64_t i = 0; i < width; ++i) out[i] *= op.scale;
+  }
+}
+
+void run_op(const ReferenceStep& step, const PositionEmbedOp& op) {
+  const BoundSlot& table = step.weights.at(op.table);
+  std::vector<float> row(static_cast<size_t>(op.x.width));
+  for (int64_t t = 0; t < step.tokens(); ++t) {
+    decode_row(table.parts.front(), step.input.positions[static_cast<size_t>(t)] + op.offset, 0, op.x.width,
+               row.data());
+    float* x = step.row(op.x, t);
+    for (int64_t i = 0; i < op.x.width; ++i) x[i] += row[static_cast<size_t>(i)];
+  }
+}
+
+void run_op(const ReferenceStep& step, const ClampOp& op) {
+  const auto limit = static_cast<float>(op.limit);
+  for (int64_t t = 0; t < step.rows(op.input.value); ++t)
+    for (int64_t i = 0; i < op.input.width; ++i)
+      step.row(op.output, t)[i] = std::clamp(step.row(op.input, t)[i], -limit, limit);
+}
+
+void run_op(const ReferenceStep& step, const SparsifyOp& op) {
+  const auto count = static_cast<double>(op.input.width);
+  for (int64_t t = 0; t < step.rows(op.input.value); ++t) {
+    const float* in = step.row(op.input, t);
+    float* out = step.row(op.output, t);
+    double mean = 0;
+    double square = 0;
+    for (int64_t i = 0; i < op.input.width; ++i) mean += in[i] / count;
+    for (int64_t i = 0; i < op.input.width; ++i) square += (in[i] - mean) * (in[i] - mean) / count;
+    const double cutoff = mean + op.deviations * std::sqrt(square);
+    for (int64_t i = 0; i < op.input.width; ++i) out[i] = static_cast<float>(std::max(0.0, in[i] - cutoff));
+  }
+}
+
+void run_op(const ReferenceStep& step, const SigmoidGateOp& op) {
+  const int64_t group = op.x.width / op.gate.width;
+  for (int64_t t = 0; t < step.rows(op.x.value); ++t) {
+    const float* x = step.row(op.x, t);
+    const float* gate = step.row(op.gate, t);
+    float* out = step.row(op.output, t);
+    for (int64_t i = 0; i < op.x.width; ++i)
+      out[i] = static_cast<float>(x[i] * activate(Activation::kSigmoid, gate[i / group]));
   }
 }
 
@@ -119,7 +164,7 @@ void run_op(const ReferenceStep& step, const LinearOp& op) {
     float* out = step.row(op.output, t);
     for (const LinearPart& part : op.parts) {
       sums.assign(static_cast<size_t>(part.rows), 0.0);
-      multiply(step.weights.at(part.weight), in, sums.data());
+      multiply(step.weights.at(part.weight), in, part.rows, sums.data());
       const auto bias = step.vector(part.bias);
       for (size_t n = 0; n < sums.size(); ++n)
         *out++ = static_cast<float>(bias.empty() ? sums[n] : sums[n] + bias[n]);

@@ -37,6 +37,10 @@ struct ReferenceStep {
 };
 
 void run_op(const ReferenceStep& step, const EmbedOp& op);
+void run_op(const ReferenceStep& step, const PositionEmbedOp& op);
+void run_op(const ReferenceStep& step, const ClampOp& op);
+void run_op(const ReferenceStep& step, const SparsifyOp& op);
+void run_op(const ReferenceStep& step, const SigmoidGateOp& op);
 void run_op(const ReferenceStep& step, const NormOp& op);
 void run_op(const ReferenceStep& step, const LinearOp& op);
 void run_op(const ReferenceStep& step, const RopeOp& op);
@@ -46,7 +50,7 @@ void run_op(const ReferenceStep& step, const CombineOp& op);
 void run_op(const ReferenceStep& step, const GatherRowsOp& op);
 void run_op(const ReferenceStep& step, const ScaleLogitsOp& op);
 
-// y[n] += or = x . W[n] for all rows of a bound matrix, float64 sums.
-void multiply(const BoundSlot& matrix, const float* x, double* y);
+// y[n] = x . W[n] for the first `rows` rows of a bound matrix, float64 sums.
+void multiply(const BoundSlot& matrix, const float* x, int64_t rows, double* y);
 
 }  // namespace tessera
