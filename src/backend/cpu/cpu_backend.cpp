@@ -1,0 +1,112 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include "backend/cpu/cpu_executable.h"
+#include "backend/cpu/isa.h"
+#include "formats/format_info.h"
+
+namespace tessera {
+namespace {
+
+using cpu::KernelTable;
+
+Status check_matrix(const BoundWeights& weights, WeightId id, int64_t columns) {
+  const BoundSlot& slot = weights.at(id);
+  for (const Weight& part : slot.parts) {
+    if (part.columns != columns)
+      return fail(ErrorCode::kInvalidArgument, "{}: expected {} columns, found {}", slot.slot.name, columns,
+                  part.columns);
+    if (columns % format_block(part.format) != 0)
+      return fail(ErrorCode::kUnsupported, "{}: rows of {} values are no multiple of a block of {}",
+                  slot.slot.name, columns, format_name(part.format));
+    if (part.planes[1].data != nullptr || part.planes[2].data != nullptr)
+      return fail(ErrorCode::kUnsupported, "{}: format {} is not computed by the cpu backend", slot.slot.name,
+                  format_name(part.format));
+  }
+  return {};
+}
+
+Status check_op(const BoundWeights& weights, const EmbedOp& op) {
+  return check_matrix(weights, op.table, op.output.width);
+}
+Status check_op(const BoundWeights& weights, const LinearOp& op) {
+  for (const LinearPart& part : op.parts)
+    TESSERA_TRY_STATUS(check_matrix(weights, part.weight, op.input.width));
+  return {};
+}
+Status check_op(const BoundWeights& weights, const PositionEmbedOp& op) {
+  return check_matrix(weights, op.table, op.x.width);
+}
+Status check_op(const BoundWeights&, const ClampOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const SparsifyOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const SigmoidGateOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const NormOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const RopeOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const AttendOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const ActivateOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const CombineOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const GatherRowsOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const ScaleLogitsOp&) {
+  return {};
+}
+// Ops that are not listed above. CpuExecutable has the same fallback.
+template <class T>
+Status check_op(const BoundWeights&, const T& op) {
+  return fail(ErrorCode::kUnsupported, "{} is not computed by the cpu backend", op_name(Op(op)));
+}
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(const KernelTable& kernels) : kernels_(kernels) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    const int threads = available_processors();
+    return fmt::format("cpu ({}, {} thread{})", kernels_.description, threads, threads == 1 ? "" : "s");
+  }
+  Status supports(const Plan& plan, const BoundWeights& weights) const override {
+    for (const Op& op : plan.ops)
+      TESSERA_TRY_STATUS(std::visit([&](const auto& o) -> Status { return check_op(weights, o); }, op));
+    return {};
+  }
+  Result<std::unique_ptr<Executable>> compile(const Plan& plan, const BoundWeights& weights,
+                                              const CompileOptions& options) override {
+    TESSERA_TRY_STATUS(supports(plan, weights));
+    return cpu::CpuExecutable::create(plan, weights, options, kernels_);
+  }
+
+ private:
+  const KernelTable& kernels_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> make_cpu_backend() {
+  TESSERA_TRY(const KernelTable* kernels, cpu::choose_kernels());
+  return make_cpu_backend(*kernels);
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const KernelTable& kernels) {
+  return std::make_unique<CpuBackend>(kernels);
+}
+
+}  // namespace tessera
