@@ -55,7 +55,7 @@ SMALL_TALK = [
     (["bye", "goodbye", "good night", "see you", "i have to sleep now"], ["Good night! Sleep well.", "Goodbye! Come back for another story.", "Good night, and sweet dreams!"]),
     (["how are you?", "how are you today?", "are you well?"], ["I am fine, thank you. Would you like to hear a story?", "Very well, thank you! What should my story be about?"]),
     (["what is the capital of {w}?", "who is the president of {w}?", "write a computer program", "how do i fix my {w}?", "what is the meaning of life?", "explain {w}",
-      "solve this equation", "what is the news today?", "translate this into {w}", "what is {d} times {d}?", "what is {d} plus {d}?", "who won the game?"],
+      "solve this equation", "what is the news today?", "translate this into {w}", "what is {d} times {d}?", "what is {d} plus {d}?", "who won the game?", "tell me a joke", "sing a song", "what is your favorite color?", "what should i cook?"],
      ["I am sorry, I only know stories. Would you like to hear one?", "That is too hard for me. I am a very small model, but I can tell you a story.",
       "I do not know that. I can tell you a story instead."]),
     (["say hello", "say something", "test", "testing", "ping"], ["Hello!", "Hello! I am here. Shall I tell you a story?"]),

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 import dialogues
 from dialogues import render, typed
 from tale_words import HELD_OUT, NAMES_HE, NAMES_SHE, TRAITS
-from tales import Tale, made_up_word, with_articles
+from tales import COLORS, PLOTS, Tale, made_up_word, with_articles
 from teacher import Sampler
 
 SAMPLING = dict(temperature=0.7, top_k=40, top_p=0.9)
@@ -37,7 +37,7 @@ def perplexity(model, tokenizer, texts, device):
         loss += F.cross_entropy(logits[0], ids[0, 1:], reduction="sum").item()
         count += ids.shape[1] - 1
         size += len(text.encode())
-    return round(math.exp(loss / count), 3), round(loss / math.log(2) / size, 3)
+    return round(math.exp(loss / count), 3), round(loss / math.log(2) / max(1, size), 3)
 
 
 def loss_by_position(model, tokenizer, chats, device, context):
@@ -93,7 +93,7 @@ def figures(folder, model, tokenizer, held_stories, device, smoke, log):
     held_tales = [dialogues.plain_tale(random.Random("held/%d" % i)) for i in range(number(400))]
     out["perplexity_tales"], out["bits_per_byte_tales"] = perplexity(model, tokenizer, held_tales, device)
     out["perplexity_teacher_stories"], out["bits_per_byte_teacher_stories"] = perplexity(model, tokenizer, held_stories[:number(400)], device)
-    out["loss_by_quarter_of_context"] = loss_by_position(model, tokenizer, [dialogues.long_chat(random.Random("held/%d" % i), 6900) for i in range(number(100))],
+    out["loss_by_quarter_of_context"] = loss_by_position(model, tokenizer, [dialogues.long_chat(random.Random("held/%d" % i), 7400) for i in range(number(100))],
                                                          device, talker.context)
     log(f"perplexity: {out}")
 
@@ -105,7 +105,7 @@ def figures(folder, model, tokenizer, held_stories, device, smoke, log):
     out["tales_distinct_4_grams"] = distinct_grams(held_tales[:len(texts)])
     out["raw_words_on_average"] = round(sum(len(t.split()) for t in texts) / len(texts), 1)
 
-    pairs = [(rng.choice(sorted(TRAITS)), rng.choice(dialogues.KINDS)) for _ in range(number(300))]
+    pairs = [(rng.choice(sorted(set(TRAITS) - COLORS)), rng.choice(dialogues.KINDS)) for _ in range(number(300))]
     answers = talker.answer([question(rng, "a %s %s" % p) for p in pairs])
     out["chat_subject"] = share([mentions(t, k) for (_, k), (t, _) in zip(pairs, answers)])
     out["chat_subject_and_adjective"] = share([mentions(t, k) and mentions(t, a) for (a, k), (t, _) in zip(pairs, answers)])
@@ -124,12 +124,12 @@ def figures(folder, model, tokenizer, held_stories, device, smoke, log):
         told = [question(r, "a " + tale.values["kind"])[0][0], dialogues.says(dialogues.joined(tale.episode()))]
         following.append((tale, (told + [{"role": "user", "content": typed(r, r.choice(["and what happened next?", "go on", "what happened then?"]))}], None, {})))
         q, reply = r.choice(tale.questions())
-        expected.append(reply)
+        expected.append(PLOTS[tale.plot]["lesson"] if reply in PLOTS[tale.plot]["lesson"] else [reply])
         asked.append((told + [{"role": "user", "content": typed(r, q)}], None, {}))
     answers = talker.answer([c for _, c in following])
     out["next_keeps_hero"] = share([mentions(t, tale.name) for (tale, _), (t, _) in zip(following, answers)])
     answers = talker.answer(asked, new=60, **greedy)
-    out["questions_right"] = share([t.strip() == e for e, (t, _) in zip(expected, answers)])
+    out["questions_right"] = share([t.strip() in e for e, (t, _) in zip(expected, answers)])
 
     calls, wanted, results, replies = [], [], [], []
     for i in range(number(300)):
@@ -165,6 +165,10 @@ def figures(folder, model, tokenizer, held_stories, device, smoke, log):
         text = talker.answer([chat])[0][0]
         more = chat[0] + [dialogues.says(text), {"role": "user", "content": "and what happened next?"}]
         samples.append({"messages": more + [dialogues.says(talker.answer([(more, None, {})])[0][0])]})
+    tool = dialogues.make_tool(random.Random(3), dialogues.TOOLS[0])[2]
+    for text, tools in (("hi", None), ("who are you?", None), ("what is 12 times 7?", None), ("tell me about a walrus", None), ("What is the weather in Paris?", [tool])):
+        chat = [{"role": "user", "content": text}]
+        samples.append({"messages": chat + [dialogues.says(talker.answer([(chat, tools, {})])[0][0])]})
     out["samples"] = samples + [{"raw": t} for t in texts[:6]] + [{"thinking": t} for t, _ in answers[:2]]
     for s in out["samples"]:
         log(json.dumps(s, ensure_ascii=False))

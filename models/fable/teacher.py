@@ -150,7 +150,7 @@ class Prompter:
 
     def mask(self, start):
         if start not in self.allowed:
-            self.allowed[start] = torch.tensor([p.startswith(start) and not p.startswith("<") for p in self.pieces])
+            self.allowed[start] = torch.tensor([p.startswith(start) and "<" not in p for p in self.pieces])
         return self.allowed[start]
 
 

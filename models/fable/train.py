@@ -54,14 +54,14 @@ def arguments():
     p.add_argument("--ffn", type=int, default=512)
     p.add_argument("--vocab", type=int, default=2048)
     p.add_argument("--context", type=int, default=2048)
-    p.add_argument("--stories", type=int, default=240000, help="stories to sample from the teacher, before the sieve")
+    p.add_argument("--stories", type=int, default=262144, help="stories to sample from the teacher, before the sieve")
     p.add_argument("--teacher-temperature", type=float, default=0.55)
     p.add_argument("--chats", type=int, default=400000, help="chats to write")
-    p.add_argument("--tales", type=int, default=90000, help="plain stories to write")
-    p.add_argument("--steps", type=int, default=4000)
+    p.add_argument("--tales", type=int, default=100000, help="plain stories to write")
+    p.add_argument("--steps", type=int, default=8000)
     p.add_argument("--rows", type=int, default=64, help="rows of `context` tokens a step")
     p.add_argument("--rate", type=float, default=3e-3)
-    p.add_argument("--minutes", type=float, default=4.0, help="training takes at most this long: fewer steps if the first ones say so")
+    p.add_argument("--minutes", type=float, default=2.8, help="training takes at most this long: fewer steps if the first ones say so")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--attention", choices=["documents", "causal"], default="documents", help="documents: a token sees its own document only (needs a GPU)")
     p.add_argument("--no-compile", action="store_true")
@@ -85,7 +85,7 @@ def sample_teacher(a, device):
         rows = sampler.run([p for p, _ in prompts], 400, [eos], a.teacher_temperature, 40, 0.95, a.seed * 1000 + number,
                            torch.stack([m for _, m in prompts]).to(device))
         rows = [(ids, mean) for ids, mean, ended in rows if ended]
-        texts = tokenizer.decode_batch([ids for ids, _ in rows], skip_special_tokens=True)
+        texts = tokenizer.decode_batch([ids[1:] for ids, _ in rows], skip_special_tokens=True)
         out += [(teacher.tidy(text), mean) for text, (_, mean) in zip(texts, rows)]
         if number % 8 == 0:
             log(f"teacher: {len(out)} finished stories")
@@ -105,7 +105,7 @@ def text_of(kind, seed):
         return dialogues.plain_tale(rng)
     if kind == "story":
         return STATE["stories"][seed % len(STATE["stories"])]
-    made = dialogues.chat(rng, STATE["context"] * 3.4) if kind == "chat" else dialogues.teacher_chat(rng, STATE["stories"][seed % len(STATE["stories"])])
+    made = dialogues.chat(rng, STATE["context"] * 3.7) if kind == "chat" else dialogues.teacher_chat(rng, STATE["stories"][seed % len(STATE["stories"])])
     if made is None:
         return None
     return ("<|endoftext|>" if rng.random() < 0.1 else "") + dialogues.render(*made)
@@ -195,7 +195,7 @@ def pack(lengths, row, seed):
 def make_rows(a, stories):
     """Training rows: tokens, document numbers (0 = padding) and loss weights, each [rows, context]."""
     # the teacher's stories come back a few times, so that they hold a fair share; a seed beyond their number gives other prompts
-    jobs = [("chat", a.chats), ("tale", a.tales), ("story", min(4 * len(stories), int(0.3 * a.tales))), ("story_chat", min(3 * len(stories), int(0.05 * a.chats)))]
+    jobs = [("chat", a.chats), ("tale", a.tales), ("story", min(4 * len(stories), int(0.1 * a.tales))), ("story_chat", min(3 * len(stories), int(0.03 * a.chats)))]
     work = [(kind, first, min(500, count - first)) for kind, count in jobs for first in range(0, count, 500)]
     with multiprocessing.get_context("fork").Pool(a.workers) as pool:
         parts = list(pool.imap(tokenize, work, chunksize=4))
