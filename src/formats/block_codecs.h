@@ -73,7 +73,7 @@ void encode_q4_k(const float* values, const float* importance, int64_t count, st
 void encode_q5_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
 void encode_q6_k(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
-// lattice_blocks.cpp: blocks that index a table of points
+// lattice_blocks.cpp, lattice_encode.cpp: blocks that index a table of points
 inline constexpr int kIQ1SBytes = 50;
 inline constexpr int kIQ1MBytes = 56;
 inline constexpr int kIQ2XXSBytes = 66;
@@ -88,6 +88,11 @@ void decode_iq2_xs(const std::byte* blocks, int64_t count, float* values);
 void decode_iq2_s(const std::byte* blocks, int64_t count, float* values);
 void decode_iq3_xxs(const std::byte* blocks, int64_t count, float* values);
 void decode_iq3_s(const std::byte* blocks, int64_t count, float* values);
+void encode_iq2_xxs(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_iq2_xs(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_iq2_s(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_iq3_xxs(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_iq3_s(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
 // codebook_blocks.cpp: 4-bit codes into sixteen levels
 inline constexpr int kIQ4NLBytes = 18;
@@ -96,11 +101,16 @@ inline constexpr int kMXFP4Bytes = 17;
 void decode_iq4_nl(const std::byte* blocks, int64_t count, float* values);
 void decode_iq4_xs(const std::byte* blocks, int64_t count, float* values);
 void decode_mxfp4(const std::byte* blocks, int64_t count, float* values);
+void encode_iq4_nl(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_iq4_xs(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_mxfp4(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
 // ternary_blocks.cpp
 inline constexpr int kTQ1_0Bytes = 54;
 inline constexpr int kTQ2_0Bytes = 66;
 void decode_tq1_0(const std::byte* blocks, int64_t count, float* values);
 void decode_tq2_0(const std::byte* blocks, int64_t count, float* values);
+void encode_tq1_0(const float* values, const float* importance, int64_t count, std::byte* blocks);
+void encode_tq2_0(const float* values, const float* importance, int64_t count, std::byte* blocks);
 
 }  // namespace tessera

@@ -11,7 +11,10 @@
 //           stay exact
 #include "formats/codebooks.h"
 
-#include "formats/block_codecs.h"
+#include <cmath>
+#include <limits>
+
+#include "formats/encode_block.h"
 
 namespace tessera {
 namespace {
@@ -22,6 +25,27 @@ void decode_codes(const std::byte* codes, float scale, const std::array<int8_t, 
     values[j] = scale * static_cast<float>(levels[static_cast<size_t>(byte & 15)]);
     values[j + 16] = scale * static_cast<float>(levels[static_cast<size_t>(byte >> 4)]);
   }
+}
+
+// Sixteen bytes of two 4-bit codes.
+void pack_codes(const int8_t* codes, std::byte* out) {
+  for (int j = 0; j < 16; ++j) out[j] = static_cast<std::byte>(codes[j] | codes[j + 16] << 4);
+}
+
+// The nearest E2M1 codes for a (halved) scale; returns the weighted squared error.
+float choose_e2m1(const WeightedValues& block, float scale, int8_t* codes) {
+  float error = 0;
+  for (int j = 0; j < block.count; ++j) {
+    const float magnitude = std::fabs(block.values[j]);
+    int code = 0;
+    while (code < 7 && 2 * magnitude > scale * static_cast<float>(kTwiceE2M1[static_cast<size_t>(code)] +
+                                                                  kTwiceE2M1[static_cast<size_t>(code) + 1]))
+      ++code;
+    const float difference = magnitude - scale * static_cast<float>(kTwiceE2M1[static_cast<size_t>(code)]);
+    error += block.weights[j] * difference * difference;
+    codes[j] = static_cast<int8_t>(code != 0 && block.values[j] < 0 ? code + 8 : code);
+  }
+  return error;
 }
 
 }  // namespace
@@ -46,6 +70,56 @@ void decode_iq4_xs(const std::byte* blocks, int64_t count, float* values) {
 void decode_mxfp4(const std::byte* blocks, int64_t count, float* values) {
   for (int64_t i = 0; i < count; i += kSmallBlock, blocks += kMXFP4Bytes, values += kSmallBlock)
     decode_codes(blocks + 1, half_of_e8m0(static_cast<uint8_t>(*blocks)), kTwiceE2M1, values);
+}
+
+void encode_iq4_nl(const float* values, const float* importance, int64_t count, std::byte* blocks) {
+  encode_blocks(values, importance, count, kSmallBlock, kIQ4NLBytes, blocks,
+                [](const WeightedValues& block, std::byte* out) {
+                  const CodebookLevels levels{kIQ4Levels};
+                  std::array<int8_t, kSmallBlock> codes;
+                  const float scale = as_half(search_scale(block, levels));
+                  choose_codes(block, levels, scale, codes.data());
+                  store_half(out, scale);
+                  pack_codes(codes.data(), out + 2);
+                });
+}
+
+void encode_iq4_xs(const float* values, const float* importance, int64_t count, std::byte* blocks) {
+  encode_blocks(
+      values, importance, count, kSuperBlock, kIQ4XSBytes, blocks,
+      [](const WeightedValues& block, std::byte* out) {
+        const ScaledBlock result = search_scaled_block(block, CodebookLevels{kIQ4Levels}, 32, {-32, 31});
+        std::memset(out, 0, kIQ4XSBytes);
+        store_half(out, result.d);
+        uint16_t tops = 0;
+        for (size_t g = 0; g < 8; ++g) {
+          const int scale = result.scales[g] + 32;
+          out[4 + g / 2] |= static_cast<std::byte>((scale & 15) << (g % 2 * 4));
+          tops = static_cast<uint16_t>(tops | scale >> 4 << (2 * g));
+          pack_codes(&result.codes[g * 32], out + 8 + g * 16);
+        }
+        store(out + 2, tops);
+      });
+}
+
+void encode_mxfp4(const float* values, const float* importance, int64_t count, std::byte* blocks) {
+  encode_blocks(
+      values, importance, count, kSmallBlock, kMXFP4Bytes, blocks,
+      [](const WeightedValues& block, std::byte* out) {
+        float largest = 0;
+        for (int j = 0; j < kSmallBlock; ++j) largest = std::max(largest, std::fabs(block.values[j]));
+        // The exponent at which the largest value lies between 4 and 8, and its neighbours (the largest level is 6).
+        const int middle = largest > 0 ? std::ilogb(largest) - 2 + 127 : 0;
+        float best = std::numeric_limits<float>::infinity();
+        std::array<int8_t, kSmallBlock> codes;
+        for (int exponent = std::max(middle - 1, 0); exponent <= std::clamp(middle + 1, 0, 254); ++exponent) {
+          const float error = choose_e2m1(block, half_of_e8m0(static_cast<uint8_t>(exponent)), codes.data());
+          if (!(error < best) && best != std::numeric_limits<float>::infinity()) continue;
+          best = error;
+          out[0] = static_cast<std::byte>(exponent);
+          pack_codes(codes.data(), out + 1);
+        }
+      });
 }
 
 }  // namespace tessera

