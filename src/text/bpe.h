@@ -48,6 +48,13 @@ class Bpe : public TokenModel {
                                                                        Options options,
                                                                        std::string_view where);
 
+  // tiktoken: pieces (spelled in the byte-level alphabet) have ranks instead of merges; two neighbours that make up a
+  // piece may join, the piece of the lowest rank first.
+  [[nodiscard]] static Result<std::unique_ptr<Bpe>> create_from_ranks(Vocabulary vocabulary,
+                                                                      const std::vector<bool>& mergeable,
+                                                                      Options options,
+                                                                      std::string_view where);
+
   [[nodiscard]] std::unique_ptr<ModelScratch> make_scratch() const override;
   [[nodiscard]] Status tokenize(std::string_view word, ModelScratch& scratch, TokenSink& sink) const override;
   [[nodiscard]] int32_t unknown_id() const override { return unknown_id_; }

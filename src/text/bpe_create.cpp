@@ -37,6 +37,14 @@ Result<std::unique_ptr<Bpe>> Bpe::create_from_scores(Vocabulary vocabulary, std:
   return bpe;
 }
 
+Result<std::unique_ptr<Bpe>> Bpe::create_from_ranks(Vocabulary vocabulary, const std::vector<bool>& mergeable,
+                                                    Options options, std::string_view where) {
+  const auto ids = static_cast<size_t>(vocabulary.end_id());
+  std::vector<float> scores(ids);
+  for (size_t id = 0; id < ids; ++id) scores[id] = -static_cast<float>(id);  // exact: ids are below 2^24
+  return create_from_scores(std::move(vocabulary), scores, mergeable, std::move(options), where);
+}
+
 Status Bpe::prepare() {
   if (options_.unknown.has_value()) unknown_id_ = vocabulary_.find(*options_.unknown);
   for (int byte = 0; byte < 256; ++byte) {

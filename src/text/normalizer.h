@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -27,6 +28,8 @@ class Normalizer {
 [[nodiscard]] std::unique_ptr<Normalizer> make_sequence(std::vector<std::unique_ptr<Normalizer>> parts);
 [[nodiscard]] std::unique_ptr<Normalizer> make_prepend(std::string text);
 [[nodiscard]] std::unique_ptr<Normalizer> make_replace(std::string from, std::string to);
+
+[[nodiscard]] std::unique_ptr<Normalizer> make_bert_normalizer(bool lowercase, bool strip_accents);
 
 enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 [[nodiscard]] std::unique_ptr<Normalizer> make_unicode_form(UnicodeForm form);

@@ -362,6 +362,13 @@ std::unique_ptr<Normalizer> make_replace(std::string from, std::string to) {
   return std::make_unique<Replace>(std::move(from), std::nullopt, std::move(to));
 }
 
+std::unique_ptr<Normalizer> make_bert_normalizer(bool lowercase, bool strip_accents) {
+  Bert::Options options;
+  options.lowercase = lowercase;
+  options.strip_accents = strip_accents;
+  return std::make_unique<Bert>(options);
+}
+
 std::unique_ptr<Normalizer> make_unicode_form(UnicodeForm form) {
   return std::make_unique<Form>(form);
 }

@@ -63,6 +63,8 @@ class PreTokenizer {
 enum class ByteLevelRegex { kNone, kGpt2 };
 [[nodiscard]] std::unique_ptr<PreTokenizer> make_byte_level(ByteLevelRegex regex);
 [[nodiscard]] std::unique_ptr<PreTokenizer> make_bert_pretokenizer();
+// Runs of digits cut into threes from their right end.
+[[nodiscard]] std::unique_ptr<PreTokenizer> make_digit_triples();
 enum class PrependScheme { kAlways, kFirst, kNever };
 [[nodiscard]] Result<PrependScheme> read_prepend_scheme(
     const ComponentReader& reader);  // also for the decoder

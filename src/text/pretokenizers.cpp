@@ -401,6 +401,40 @@ class CharDelimiterSplit : public PreTokenizer {
   char32_t delimiter_;
 };
 
+class DigitTriples : public PreTokenizer {
+ public:
+  Status apply(PreTokenized& text, PreTokenizerScratch& scratch) const override {
+    return cut_words(text, scratch, Behavior::kIsolated, [](std::string_view word, auto emit) -> Status {
+      size_t begin = 0;
+      std::vector<size_t> digits;  // where each digit of a run starts
+      const auto end_run = [&](size_t end) {
+        if (digits.empty()) return;
+        size_t from = digits.front();
+        for (size_t i = digits.size() % 3 == 0 ? 3 : digits.size() % 3; i < digits.size(); i += 3) {
+          emit(from, digits[i], true);
+          from = digits[i];
+        }
+        emit(from, end, true);
+        begin = end;
+        digits.clear();
+      };
+      for (size_t i = 0; i < word.size();) {
+        const unicode::Character c = unicode::decode(word, i);
+        if (unicode::is_numeric(c.code)) {
+          if (digits.empty() && begin < i) emit(begin, i, false);
+          digits.push_back(i);
+        } else {
+          end_run(i);
+        }
+        i += c.length;
+      }
+      end_run(word.size());
+      if (begin < word.size()) emit(begin, word.size(), false);
+      return {};
+    });
+  }
+};
+
 class FixedLength : public PreTokenizer {
  public:
   explicit FixedLength(int64_t length) : length_(length) {}
@@ -513,6 +547,10 @@ std::unique_ptr<PreTokenizer> make_byte_level(ByteLevelRegex regex) {
   std::optional<Regex> compiled;
   if (regex == ByteLevelRegex::kGpt2) compiled.emplace(std::move(*Regex::compile(kGpt2Pattern)));
   return std::make_unique<ByteLevel>(false, std::move(compiled));
+}
+
+std::unique_ptr<PreTokenizer> make_digit_triples() {
+  return std::make_unique<DigitTriples>();
 }
 
 std::unique_ptr<PreTokenizer> make_bert_pretokenizer() {

@@ -216,16 +216,16 @@ Result<std::unique_ptr<TokenModel>> make_model(ModelFile model, PreTokenizer* pr
   if (model.has_merges) return reader.error(fmt::format("merges do not fit type {}", type));
   if (type == "Unigram") {
     TESSERA_TRY_STATUS(reader.only({"unk_id", "byte_fallback"}));
-    int64_t unknown = Vocabulary::kNone;
+    Unigram::Options unigram;
+    int64_t& unknown = unigram.unknown_id;
     const Json* unk_id = json_find(options, "unk_id");
     if (unk_id != nullptr && !unk_id->is_null()) {
       TESSERA_TRY(unknown, reader.integer("unk_id"));
       if (unknown < 0 || unknown > Vocabulary::kMaxId)
         return reader.error(fmt::format("unk_id {} is not in the vocabulary", unknown));
     }
-    TESSERA_TRY(const bool byte_fallback, reader.flag_or("byte_fallback", false));
-    return Unigram::create(std::move(model.vocabulary), std::move(model.scores), unknown, byte_fallback,
-                           where);
+    TESSERA_TRY(unigram.byte_fallback, reader.flag_or("byte_fallback", false));
+    return Unigram::create(std::move(model.vocabulary), std::move(model.scores), std::move(unigram), where);
   }
   if (type == "WordLevel") {
     TESSERA_TRY_STATUS(reader.only({"unk_token"}));

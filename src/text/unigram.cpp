@@ -32,8 +32,7 @@ struct Unigram::Scratch : ModelScratch {
 };
 
 Result<std::unique_ptr<Unigram>> Unigram::create(Vocabulary vocabulary, std::vector<double> scores,
-                                                 int64_t unknown_id, bool byte_fallback,
-                                                 std::string_view where) {
+                                                 Options options, std::string_view where) {
   std::unique_ptr<Unigram> model(new Unigram());
   model->vocabulary_ = std::move(vocabulary);
   model->scores_ = std::move(scores);
@@ -41,13 +40,14 @@ Result<std::unique_ptr<Unigram>> Unigram::create(Vocabulary vocabulary, std::vec
   if (model->scores_.size() < static_cast<size_t>(pieces.end_id()))
     return fail(ErrorCode::kBadData, "{}: expected {} scores, found {}", where, pieces.end_id(),
                 model->scores_.size());
-  if (unknown_id != Vocabulary::kNone && !pieces.contains(static_cast<int32_t>(unknown_id)))
-    return fail(ErrorCode::kBadData, "{}: unk_id {} is not in the vocabulary", where, unknown_id);
-  model->unknown_id_ = static_cast<int32_t>(unknown_id);
+  if (options.unknown_id != Vocabulary::kNone && !pieces.contains(static_cast<int32_t>(options.unknown_id)))
+    return fail(ErrorCode::kBadData, "{}: unk_id {} is not in the vocabulary", where, options.unknown_id);
+  model->unknown_id_ = static_cast<int32_t>(options.unknown_id);
   double lowest = std::numeric_limits<double>::infinity();
   for (int32_t id = 0; id < pieces.end_id(); ++id) {
-    if (!pieces.contains(id)) continue;
-    const double score = model->scores_[static_cast<size_t>(id)];
+    const auto index = static_cast<size_t>(id);
+    if (!pieces.contains(id) || (!options.usable.empty() && !options.usable[index])) continue;
+    const double score = model->scores_[index];
     if (!(score > -std::numeric_limits<double>::infinity() &&
           score < std::numeric_limits<double>::infinity()))
       return fail(ErrorCode::kBadData, "{}: the score of token {} is not finite", where, id);
@@ -55,7 +55,7 @@ Result<std::unique_ptr<Unigram>> Unigram::create(Vocabulary vocabulary, std::vec
     model->trie_.add(pieces.piece(id), pieces.find(pieces.piece(id)));
   }
   model->unknown_score_ = lowest - kUnknownPenalty;
-  if (byte_fallback)
+  if (options.byte_fallback)
     for (int byte = 0; byte < 256; ++byte)
       model->byte_ids_.push_back(pieces.find(fallback_piece(static_cast<unsigned char>(byte))));
   return model;

@@ -13,10 +13,15 @@ namespace tessera {
 
 class Unigram : public TokenModel {
  public:
-  // scores[id] for every id of the vocabulary. unknown_id may be kNone.
+  struct Options {
+    int64_t unknown_id = Vocabulary::kNone;
+    bool byte_fallback = false;
+    std::vector<bool> usable;  // pieces that may come out of text; empty: all
+  };
+  // scores[id] for every id of the vocabulary.
   [[nodiscard]] static Result<std::unique_ptr<Unigram>> create(Vocabulary vocabulary,
-                                                               std::vector<double> scores, int64_t unknown_id,
-                                                               bool byte_fallback, std::string_view where);
+                                                               std::vector<double> scores, Options options,
+                                                               std::string_view where);
   [[nodiscard]] std::unique_ptr<ModelScratch> make_scratch() const override;
   [[nodiscard]] Status tokenize(std::string_view word, ModelScratch& scratch, TokenSink& sink) const override;
   [[nodiscard]] int32_t unknown_id() const override { return unknown_id_; }
