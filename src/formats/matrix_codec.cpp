@@ -123,7 +123,7 @@ Status encode_rows(const Format& format, const float* values, int64_t rows, int6
                    const float* importance) {
   CHECK(rows >= 0 && columns >= 0, "{} x {}", rows, columns);
   const std::span all(values, static_cast<size_t>(rows * columns));
-  if (format.is_plain()) return encode_plain(format.element, all, out);
+  if (format.is_plain()) return all.empty() ? Status{} : encode_plain(format.element, all, out);
 
   const FormatInfo& info = format_info(format.kind);
   if (info.encode == nullptr)

@@ -289,6 +289,7 @@ TEST(Encode, WhatAFormatCannotHoldIsRefused) {
             "value -65520 at 0 is beyond float16 (largest 65504)");
   EXPECT_EQ(refusal(Format::plain(DType::kBF16), {std::numeric_limits<float>::max()}),
             "value 3.4028235e+38 at 0 is beyond bfloat16");
+  EXPECT_TRUE(encode_rows(Format::plain(DType::kF32), nullptr, 0, 4, nullptr));  // nothing to do
   EXPECT_EQ(refusal(Format::plain(DType::kI8), {1}), "weights are not encoded as I8");
   EXPECT_EQ(refusal(Format::block(FormatKind::kIQ1S), std::vector<float>(256)),
             "weights are not encoded as IQ1_S");
