@@ -20,6 +20,8 @@ const char* activation_name(Activation activation) {
       return "tanh";
     case Activation::kIdentity:
       return "identity";
+    case Activation::kGeluSigmoid:
+      return "gelu_sigmoid";
   }
   return "?";
 }

@@ -14,6 +14,7 @@ enum class Activation : uint8_t {
   kSigmoid,
   kTanh,
   kIdentity,
+  kGeluSigmoid,  // x * sigmoid(1.702 x), the quick approximation
 };
 
 [[nodiscard]] const char* activation_name(Activation activation);

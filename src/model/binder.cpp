@@ -83,19 +83,32 @@ class Binder {
   struct Candidate {
     const DialectRow* row;
     std::string source;
+    std::string expert_source;  // with '#' for the expert's number; "" when one tensor holds all
   };
+  // A row names a slot by its pattern, or by pattern and suffix when weight and bias have unlike names.
+  static bool names_slot(const DialectRow& row, const Slot& slot) {
+    for (const std::string& name : row.slots)
+      if (name == slot.pattern || name == slot.pattern + slot.suffix) return true;
+    return false;
+  }
+
   std::vector<Candidate> candidates(const Slot& slot) const {
     std::vector<Candidate> found;
     for (const Dialect* dialect : {&own_, &common_}) {
       for (const DialectRow& row : dialect->rows) {
-        if (std::find(row.slots.begin(), row.slots.end(), slot.pattern) == row.slots.end()) continue;
+        if (!names_slot(row, slot)) continue;
         for (const std::string& source : row.sources) {
           std::string name = replace_star(source, slot.layer);
+          const size_t expert = name.find('#');
+          if (expert != std::string::npos) name.replace(expert, 1, "0");
           if (name.back() == '!')
             name.pop_back();
           else
             name += slot.suffix;
-          found.push_back({&row, std::move(name)});
+          std::string expert_name;
+          if (expert != std::string::npos)
+            expert_name = name.substr(0, expert) + "#" + name.substr(expert + 1);
+          found.push_back({&row, std::move(name), std::move(expert_name)});
         }
       }
     }
@@ -116,7 +129,7 @@ class Binder {
   Status bind(const Slot& slot) {
     const auto options = candidates(slot);
     for (const Candidate& candidate : options)
-      if (const TensorEntry* entry = find(candidate.source)) return bind_from(slot, *candidate.row, *entry);
+      if (const TensorEntry* entry = find(candidate.source)) return bind_from(slot, candidate, *entry);
     if (slot.presence == Presence::kIfPresent) return {};
     std::string names;
     for (const Candidate& candidate : options) names += (names.empty() ? "" : ", ") + candidate.source;
@@ -135,6 +148,9 @@ class Binder {
 
   // Rows that a slot contributes to a fused source: entries for a vector.
   static int64_t rows_of(const Slot& slot) {
+    if (slot.role == SlotRole::kExperts) return slot.shape[1];  // of one expert
+    if (slot.role == SlotRole::kVector)
+    return slot.shape.rows();
     return slot.role == SlotRole::kVector ? slot.shape.elements() : slot.shape.rows();
   }
 
@@ -143,7 +159,8 @@ class Binder {
     if (row.slots.size() == 1) return plan;
     plan.total = 0;
     for (const std::string& pattern : row.slots) {
-      const std::string name = replace_star(pattern, slot.layer) + slot.suffix;
+      const bool suffixed = pattern.size() > slot.suffix.size() && pattern.ends_with(slot.suffix);
+      const std::string name = replace_star(pattern, slot.layer) + (suffixed ? "" : slot.suffix);
       const auto it =
           std::find_if(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.name == name; });
       if (it == slots_.end()) continue;
@@ -176,20 +193,64 @@ class Binder {
     }
   }
 
-  Status bind_from(const Slot& slot, const DialectRow& row, const TensorEntry& entry) {
+  // One tensor per expert ('#' in the source), or one that holds them all, [experts, out, in] or [experts, in, out].
+  Status bind_experts(const Slot& slot, const Candidate& candidate, const TensorEntry& entry,
+                      const RowPlan& plan, BoundSlot& bound) {
+    const int64_t experts = slot.shape[0];
+    const int64_t columns = slot.shape.columns();
+    const bool transposed = candidate.row->transform == Transform::kTranspose;
+    const Shape one = transposed ? Shape{columns, plan.total} : Shape{plan.total, columns};
+    const bool separate = !candidate.expert_source.empty();
+    if (!separate) TESSERA_TRY_STATUS(check_shape(slot, entry, Shape{experts, one[0], one[1]}));
+    for (int64_t e = 0; e < experts; ++e) {
+      const TensorEntry* source = &entry;
+      std::span<const std::byte> bytes = entry.bytes;
+      if (separate) {
+        std::string name = candidate.expert_source;
+        name.replace(name.find('#'), 1, std::to_string(e));
+        source = find(name);
+        if (source == nullptr)
+          return fail(ErrorCode::kBadData, "{}: {}: expert {} is missing: expected {}", file(), slot.name, e,
+                      name);
+        TESSERA_TRY_STATUS(check_shape(slot, *source, one));
+        used_.insert(source);
+        bytes = source->bytes;
+      } else {
+        const size_t share = bytes.size() / static_cast<size_t>(experts);
+        bytes = bytes.subspan(static_cast<size_t>(e) * share, share);
+      }
+      TESSERA_TRY(const Weight weight, read_matrix(slot, *source, bytes, plan.total, transposed));
+      append_parts(weight, plan, bound.parts);
+    }
+    return {};
+  }
+
+  // The entries of a plan, out of each of `outer` fused vectors.
+  static std::vector<float> take_rows(const std::vector<float>& all, const RowPlan& plan, int64_t outer) {
+    std::vector<float> taken;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t g = 0; g < plan.groups; ++g) {
+        const auto begin = all.begin() + o * plan.total + plan.first + g * plan.stride;
+        taken.insert(taken.end(), begin, begin + plan.run);
+      }
+    return taken;
+  }
+
+  Status bind_from(const Slot& slot, const Candidate& candidate, const TensorEntry& entry) {
+    const DialectRow& row = *candidate.row;
     TESSERA_TRY(const RowPlan plan, plan_rows(slot, row));
     used_.insert(&entry);
     BoundSlot bound;
     bound.slot = slot;
     bound.source = entry.name;
-    if (slot.role == SlotRole::kVector) {
+    if (slot.role == SlotRole::kExperts) {
+      TESSERA_TRY_STATUS(bind_experts(slot, candidate, entry, plan, bound));
+    } else if (slot.role == SlotRole::kVector) {
       const bool fused = row.slots.size() > 1;
-      TESSERA_TRY_STATUS(check_shape(slot, entry, fused ? Shape{plan.total} : slot.shape));
-      TESSERA_TRY(const std::vector<float> all, read_vector(slot, entry, row.transform));
-      for (int64_t g = 0; g < plan.groups && fused; ++g)
-        bound.values.insert(bound.values.end(), all.begin() + plan.first + g * plan.stride,
-                            all.begin() + plan.first + g * plan.stride + plan.run);
-      if (!fused) bound.values = all;
+      const int64_t outer = slot.shape.rows();
+      TESSERA_TRY_STATUS(check_shape(slot, entry, fused ? Shape{outer, plan.total} : slot.shape));
+      TESSERA_TRY(bound.values, read_vector(slot, entry, row.transform));
+      if (fused) bound.values = take_rows(bound.values, plan, outer);
     } else {
       const int64_t columns = slot.shape.columns();
       const bool transposed = row.transform == Transform::kTranspose;
@@ -217,7 +278,7 @@ class Binder {
     std::vector<float> values(static_cast<size_t>(count));
     if (count > 0) decode_row(row, 0, 0, count, values.data());
     for (float& value : values) {
-      if (transform == Transform::kAddOne) value += 1.0f;
+      if (transform == Transform::kAddOne && slot.suffix == ".weight") value += 1.0f;
       if (transform == Transform::kNegExp) value = -std::exp(value);
     }
     return values;

@@ -33,7 +33,8 @@ constexpr ConfigKey kSignificant[] = {
     {"qkv_bias", "use_qkv_bias", "", ""},
     {"use_bias", "enable_bias bias", "", ""},
     {"lm_head_bias", "", "", ""},
-    {"hidden_act", "hidden_activation activation_function mlp_hidden_act", "", "\"silu\""},
+    {"hidden_act", "activation_function mlp_hidden_act", "", "\"silu\""},
+    {"hidden_activation", "", "", ""},
     {"activation", "", "", "\"gelu\""},
     {"layer_norm_elementwise_affine", "", "", "true"},
     // --- heads of the model

@@ -57,6 +57,15 @@ bool ConfigReader::has(std::string_view key) {
   return raw(key) != nullptr;
 }
 
+bool ConfigReader::has_tensor(std::string_view name) const {
+  return checkpoint_ != nullptr && checkpoint_->find(name) != nullptr;
+}
+
+void ConfigReader::fall_back(std::initializer_list<std::pair<std::string_view, int64_t>> sizes) {
+  if (is_gguf()) return;
+  for (const auto& [key, size] : sizes) fallbacks_.emplace(key, size);
+}
+
 void ConfigReader::refuse(std::string_view key, std::string_view found, std::string_view expected) {
   keep(Error{ErrorCode::kUnsupported, fmt::format("{}: {}: expected {}, found {}", config_.file(),
                                                   config_.original_name(key), expected, found)});
@@ -69,7 +78,7 @@ void ConfigReader::require(bool condition, std::string_view key, std::string_vie
 }
 
 int64_t ConfigReader::size(std::string_view key) {
-  if (!has(key)) {
+  if (!has(key) && (!fallbacks_.contains(key) || config_.values().contains(key))) {
     keep(Error{ErrorCode::kBadData,
                fmt::format("{}: {} is missing", config_.file(), config_.original_name(key))});
     return 1;
@@ -89,7 +98,9 @@ int64_t ConfigReader::size_or(std::string_view key, int64_t fallback) {
 int64_t ConfigReader::count_or(std::string_view key, int64_t fallback) {
   const Json* value = raw(key);
   if (value == nullptr) {
-    defaults_.push_back(fmt::format("{} = {}", key, fallback));
+    if (const auto it = fallbacks_.find(key); it != fallbacks_.end() && !config_.values().contains(key))
+      fallback = it->second;
+    note_default(key, fallback);
     return fallback;
   }
   // A list of equal numbers (one per layer) is that number.
@@ -132,7 +143,7 @@ double ConfigReader::number(std::string_view key) {
 double ConfigReader::number_or(std::string_view key, double fallback) {
   const Json* value = raw(key);
   if (value == nullptr) {
-    defaults_.push_back(fmt::format("{} = {}", key, fallback));
+    note_default(key, fallback);
     return fallback;
   }
   if (!value->is_number() || !std::isfinite(value->get<double>())) {
@@ -145,7 +156,7 @@ double ConfigReader::number_or(std::string_view key, double fallback) {
 bool ConfigReader::flag_or(std::string_view key, bool fallback) {
   const Json* value = raw(key);
   if (value == nullptr) {
-    defaults_.push_back(fmt::format("{} = {}", key, fallback));
+    note_default(key, fallback);
     return fallback;
   }
   if (!value->is_boolean()) {
@@ -158,7 +169,7 @@ bool ConfigReader::flag_or(std::string_view key, bool fallback) {
 std::string ConfigReader::text_or(std::string_view key, std::string_view fallback) {
   const Json* value = raw(key);
   if (value == nullptr) {
-    defaults_.push_back(fmt::format("{} = {}", key, fallback));
+    note_default(key, fallback);
     return std::string(fallback);
   }
   if (!value->is_string()) {

@@ -4,7 +4,10 @@
 // collects the unknown ones.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,11 +22,18 @@ namespace tessera {
 
 class ConfigReader {
  public:
-  explicit ConfigReader(const Config& config) : config_(config) {}
+  // With the checkpoint, so that the tensor list can answer what the config does not say.
+  explicit ConfigReader(const Config& config, const Checkpoint* checkpoint = nullptr)
+      : config_(config), checkpoint_(checkpoint) {}
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] bool is_gguf() const { return config_.source() == ConfigSource::kGguf; }
   [[nodiscard]] bool has(std::string_view key);  // present and not null
+  // The checkpoint holds a tensor of exactly this name; false where only a config is read.
+  [[nodiscard]] bool has_tensor(std::string_view name) const;
+  // The published default of the config class for a size that must otherwise be given: published configs
+  // leave out what equals it. (GGUF files never do.)
+  void fall_back(std::initializer_list<std::pair<std::string_view, int64_t>> sizes);
 
   // A positive integer below 2^31. Reads after an error return 1, so that they divide.
   int64_t size(std::string_view key);
@@ -84,7 +94,13 @@ class ConfigReader {
 
  private:
   void keep(Error error);
+  template <class T>
+  void note_default(std::string_view key, const T& value) {
+    defaults_.push_back(fmt::format("{} = {}", config_.original_name(key), value));
+  }
   const Config& config_;
+  const Checkpoint* checkpoint_;
+  std::map<std::string, int64_t, std::less<>> fallbacks_;
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> defaults_;
   std::optional<Error> error_;

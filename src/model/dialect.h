@@ -11,13 +11,13 @@ namespace tessera {
 
 enum class Transform : uint8_t {
   kNone,
-  kAddOne,     // vectors: the file stores gain - 1
+  kAddOne,     // gains: the file stores gain - 1 (a bias beside it is as it is)
   kNegExp,     // vectors: the file stores log(-x)
   kTranspose,  // matrices stored [in, out]
 };
 
 struct DialectRow {
-  // Internal patterns, "layers.*.attn.q" ('*' is the layer number). More than one: the source holds their
+  // Internal patterns, "layers.*.attn.q" (or with its suffix, "layers.*.attn.q.bias", where that has a name of its own) ('*' is the layer number, in sources '#' the expert's). More than one: the source holds their
   // rows one after another.
   std::vector<std::string> slots;
   // Source patterns without suffix: ".weight"/".bias" follow the slot's; a source that ends in '!' is taken

@@ -12,9 +12,10 @@
 namespace tessera {
 
 enum class SlotRole : uint8_t {
-  kMatrix,  // [out, in], multiplied; keeps its format
-  kTable,   // [rows, width], gathered (and multiplied, when the head is tied); keeps its format
-  kVector,  // gains, biases, small parameters: float32 once bound
+  kMatrix,   // [out, in], multiplied; keeps its format
+  kTable,    // [rows, width], gathered (and multiplied, when the head is tied); keeps its format
+  kExperts,  // [experts, out, in]: one matrix per expert
+  kVector,   // gains, biases, small parameters: float32 once bound
 };
 
 // The groups a precision policy can name.

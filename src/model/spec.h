@@ -18,14 +18,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/blocks/attention.h"
-#include "model/blocks/ffn.h"
+#include "model/blocks/block.h"
 #include "model/norm.h"
 #include "model/rope.h"
 
 namespace tessera {
-
-using Block = std::variant<AttentionSpec, FfnSpec>;
 
 // A factor of the formula: a constant, or a weight slot when the checkpoint holds it.
 struct Scalar {
@@ -67,6 +64,11 @@ struct EmbeddingSpec {
   int64_t width = 0;             // of the table, projected to `hidden` by a matrix when it differs; 0: hidden
   double scale = 1.0;            // the row is multiplied by it, in float32
   std::optional<NormSpec> norm;  // after the sum of all embeddings
+  // A table [rows, layers * per_layer_width] besides, for PerLayerInput blocks: (norm(projection(x) * hidden^-0.5) +
+  // row * per_layer_scale) * 2^-0.5. 0: none.
+  int64_t per_layer_width = 0;
+  int64_t per_layer_rows = 0;
+  NormSpec per_layer_norm;
   int64_t learned_positions = 0;  // rows of a learned position table; 0: none
   int64_t position_offset = 0;    // first row used
 };

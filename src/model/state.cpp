@@ -2,20 +2,9 @@
 
 #include <algorithm>
 
+#include "model/state_list.h"
+
 namespace tessera {
-namespace {
-
-void add(std::vector<StateGroup>& groups, StateKind kind, int64_t window, StateLayer layer) {
-  const auto it = std::find_if(groups.begin(), groups.end(),
-                               [&](const StateGroup& g) { return g.kind == kind && g.window == window; });
-  if (it != groups.end())
-    it->layers.push_back(layer);
-  else
-    groups.push_back(StateGroup{kind, window, {layer}});
-}
-
-}  // namespace
-
 int64_t StateGroup::values_per_position() const {
   int64_t values = 0;
   for (const StateLayer& layer : layers) values += layer.heads * (layer.k_width + layer.v_width);
@@ -28,23 +17,34 @@ int64_t StateGroup::values_per_sequence() const {
   return values;
 }
 
+void StateList::add(StateKind kind, int64_t window, StateLayer layer) {
+  layer.layer = layer_;
+  layer.branch = branch_++;
+  const auto it = std::find_if(groups_.begin(), groups_.end(),
+                               [&](const StateGroup& g) { return g.kind == kind && g.window == window; });
+  if (it != groups_.end())
+    it->layers.push_back(layer);
+  else
+    groups_.push_back(StateGroup{kind, window, {layer}});
+}
+
+void StateList::add_paged(int64_t heads, int64_t k_width, int64_t v_width, int64_t window) {
+  add(window > 0 ? StateKind::kWindowed : StateKind::kPaged, window,
+      StateLayer{0, 0, heads, k_width, v_width, 0});
+}
+
+void StateList::add_fixed(int64_t values) {
+  add(StateKind::kFixed, 0, StateLayer{0, 0, 0, 0, 0, values});
+}
+
 std::vector<StateGroup> state_groups(const ModelSpec& spec) {
-  std::vector<StateGroup> groups;
+  StateList state;
   for (size_t layer = 0; layer < spec.layers.size(); ++layer) {
-    int branch_number = 0;
-    for (const Sublayer& sublayer : spec.layers[layer].sublayers) {
-      for (const Branch& branch : sublayer.branches) {
-        if (const auto* attention = std::get_if<AttentionSpec>(&branch.block)) {
-          if (attention->kv_source_layer >= 0) continue;  // reads what another layer keeps
-          const StateKind kind = attention->window > 0 ? StateKind::kWindowed : StateKind::kPaged;
-          add(groups, kind, attention->window,
-              StateLayer{static_cast<int>(layer), branch_number++, attention->kv_heads, attention->head_dim,
-                         attention->value_dim, 0});
-        }
-      }
-    }
+    state.set_layer(static_cast<int>(layer));
+    for (const Sublayer& sublayer : spec.layers[layer].sublayers)
+      for (const Branch& branch : sublayer.branches) add_state(state, branch.block, spec.hidden);
   }
-  return groups;
+  return state.take();
 }
 
 }  // namespace tessera

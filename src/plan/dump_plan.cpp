@@ -89,6 +89,77 @@ class Dump {
   void line(const SigmoidGateOp& op) {
     out_ += fmt::format("{} = {} * sigmoid({})\n", place(op.output), show(op.x), show(op.gate));
   }
+  void line(const RouteOp& op) {
+    static constexpr const char* kScores[] = {"softmax", "softmax of the chosen", "sigmoid", "sparsemixer"};
+    out_ += fmt::format("{} = Route({}, best {} of {}, {}", place(op.output), show(op.logits), op.top_k,
+                        op.logits.width, kScores[static_cast<size_t>(op.score)]);
+    if (op.groups > 1)
+      out_ += fmt::format(", from {} of {} groups by {}", op.top_groups, op.groups,
+                          op.group_score == GroupScore::kMax ? "their best" : "their best two");
+    if (op.selection_bias >= 0) out_ += "," + weight(op.selection_bias);
+    if (op.renormalise)
+      out_ += fmt::format(", renormalised{}",
+                          op.renormalise_eps != 0 ? fmt::format(" + {}", op.renormalise_eps) : "");
+    if (op.scale != 1.0) out_ += fmt::format(", scale {:.9g}", op.scale);
+    if (op.sparsemixer_threshold != 0) out_ += fmt::format(", threshold {}", op.sparsemixer_threshold);
+    if (op.expert_scale >= 0) out_ += "," + weight(op.expert_scale);
+    out_ += ")\n";
+  }
+  void line(const ExpertsOp& op) {
+    out_ += fmt::format("{} = Experts({}, {}, {}", place(op.output), show(op.input), show(op.routes),
+                        activation_name(op.activation));
+    if (op.limit != 0) out_ += fmt::format(", limit {}", op.limit);
+    if (op.up_offset != 0) out_ += fmt::format(", up + {}", op.up_offset);
+    out_ += "," + weight(op.gate) + weight(op.gate_bias) + weight(op.up) + weight(op.up_bias) +
+            weight(op.down) + weight(op.down_bias) + ")\n";
+  }
+  void line(const MlaAttendOp& op) {
+    out_ += fmt::format("{} = MlaAttend({}, {}, {},{}, heads {} of {}+{}/{}, scale {:.9g}, state {}.{})\n",
+                        place(op.output), show(op.q), show(op.latent), show(op.k_rope), weight(op.kv_b),
+                        op.heads, op.nope_dim, op.rope_dim, op.value_dim, op.scale, op.group, op.layer);
+  }
+  void line(const CausalConvOp& op) {
+    out_ +=
+        fmt::format("{} = CausalConv({}, {},{}{}, state {}.{})\n", place(op.output), show(op.input),
+                    activation_name(op.activation), weight(op.weight), weight(op.bias), op.group, op.layer);
+  }
+  void line(const DeltaRuleOp& op) {
+    out_ += fmt::format("{} = DeltaRule({}, {}, {}, a {}, b {}, heads {}/{} {} of {}/{},{}{}, state {}.{})\n",
+                        place(op.output), show(op.q), show(op.k), show(op.v), show(op.a), show(op.b),
+                        op.value_heads, op.key_heads, op.head_map == HeadMap::kGrouped ? "grouped" : "tiled",
+                        op.key_dim, op.value_dim, weight(op.decay), weight(op.dt_bias), op.group, op.layer);
+  }
+  void line(const SelectiveScanOp& op) {
+    out_ += fmt::format("{} = SelectiveScan({}, dt {}, b {}, c {},{}{}, state {}.{})\n", place(op.output),
+                        show(op.x), show(op.dt), show(op.b), show(op.c), weight(op.decay), weight(op.d),
+                        op.group, op.layer);
+  }
+  void line(const HeadScanOp& op) {
+    out_ +=
+        fmt::format("{} = HeadScan({}, dt {}, b {}, c {}, {} heads of {}, {} states, {} groups,{}{}{}",
+                    place(op.output), show(op.x), show(op.dt), show(op.b), show(op.c), op.heads, op.head_dim,
+                    op.states, op.groups, weight(op.decay), weight(op.dt_bias), weight(op.d));
+    if (op.dt_min != 0 || op.dt_max != 0) out_ += fmt::format(", dt from {} to {}", op.dt_min, op.dt_max);
+    out_ += fmt::format(", state {}.{})\n", op.group, op.layer);
+  }
+  void line(const TokenShiftOp& op) {
+    for (size_t i = 0; i < op.outputs.size(); ++i)
+      out_ += fmt::format("{} = TokenShift({},{}, state {}.{})\n", place(op.outputs[i]), show(op.x),
+                          weight(op.mixes[i]), op.group, op.layer);
+  }
+  void line(const WkvOp& op) {
+    out_ += fmt::format("{} = Wkv({}, {},{}{}, state {}.{})\n", place(op.output), show(op.k), show(op.v),
+                        weight(op.decay), weight(op.first), op.group, op.layer);
+  }
+  void line(const MixStreamsOp& op) {
+    out_ += fmt::format("{} = MixStreams({}, {}, {}{}, {} streams, active {})\n", place(op.output),
+                        op.kind == MixStreamsOp::Kind::kPredict ? "predict" : "correct", show(op.input),
+                        show(op.coefficients), op.actual.present() ? ", " + show(op.actual) : "", op.streams,
+                        op.active);
+  }
+  void line(const MatchMagnitudeOp& op) {
+    out_ += fmt::format("{} = MatchMagnitude({} streams)\n", show(op.x), op.streams);
+  }
   void line(const NormOp& op) {
     out_ += fmt::format("{} = Norm({}, {}, eps {}", place(op.output), show(op.input),
                         op.kind == NormKind::kRms ? "rms" : "layer", op.eps);
@@ -101,7 +172,8 @@ class Dump {
     out_ += ")\n";
   }
   void line(const RopeOp& op) {
-    out_ += fmt::format("{} = Rope(table {}, {} heads of {})\n", show(op.x), op.rope, op.heads, op.head_dim);
+    out_ += fmt::format("{} = Rope(table {}, {} heads of {}{})\n", show(op.x), op.rope, op.heads, op.head_dim,
+                        op.head_offset != 0 ? fmt::format(" from {}", op.head_offset) : "");
   }
   void line(const AttendOp& op) {
     out_ += fmt::format("{} = Attend({}, {}, heads {}/{} of {}", place(op.output), show(op.q),

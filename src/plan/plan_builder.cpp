@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/check.h"
 
 namespace tessera {
@@ -50,6 +52,25 @@ PlanBuilder::StatePlace PlanBuilder::state_of(int layer, int branch) const {
   return {};
 }
 
+Slice PlanBuilder::per_layer_input() const {
+  const int64_t width = spec_.embedding.per_layer_width;
+  return {per_layer_.value, layer_ * width, width};
+}
+
+void PlanBuilder::emit_per_layer_inputs(Slice x) {
+  const EmbeddingSpec& embedding = spec_.embedding;
+  const int64_t all = static_cast<int64_t>(spec_.layers.size()) * embedding.per_layer_width;
+  const Slice rows = value("embed.per_layer", all);
+  emit(EmbedOp{weight("embed.per_layer.weight"),
+               static_cast<float>(std::sqrt(static_cast<double>(embedding.per_layer_width))), rows});
+  const Slice projected = value("embed.per_layer_projected", all);
+  emit(LinearOp{x, projected, {part("embed.per_layer_projection")}});
+  emit(CombineOp{projected, {}, 1, 1.0 / std::sqrt(static_cast<double>(spec_.hidden)), -1, projected});
+  norm("embed.per_layer_norm", embedding.per_layer_norm, projected, projected);
+  per_layer_ = value("embed.per_layer_inputs", all);
+  emit(CombineOp{projected, {{rows, 1, -1}}, 1, std::sqrt(0.5), -1, per_layer_});
+}
+
 void PlanBuilder::emit_sublayer(const Sublayer& sublayer, Slice& x) {
   const Slice h = sublayer.pre ? norm(sublayer.name + ".norm", *sublayer.pre, x) : x;
   CombineOp combine;
@@ -64,8 +85,11 @@ void PlanBuilder::emit_sublayer(const Sublayer& sublayer, Slice& x) {
       emit(CombineOp{{}, {{input, branch.input_scale, -1}}, 1, 1, -1, scaled});
       input = scaled;
     }
-    Slice y = std::visit([&](const auto& block) { return emit_block(*this, branch.name, block, input); },
-                         branch.block);
+    Slice y = std::visit(
+        [&](const auto& block) {
+          return emit_block(*this, branch.name, block, BlockInput{input, h});
+        },
+        branch.block);
     if (branch.post) y = norm(branch.name + ".branch_post_norm", *branch.post, y, y);
     combine.terms.push_back(
         {y, branch.weight.value, branch.weight.slot ? weight(branch.name + ".branch_weight") : -1});
@@ -124,6 +148,7 @@ Result<Plan> PlanBuilder::build(KeepHidden keep) {
   if (embedding.learned_positions > 0)
     emit(PositionEmbedOp{weight("embed.positions.weight"), embedding.position_offset, x});
   if (spec_.embedding.norm) norm("embed.norm", *spec_.embedding.norm, x, x);
+  if (embedding.per_layer_width > 0) emit_per_layer_inputs(x);
   keep_value("hidden.0", x);
   for (layer_ = 0; layer_ < static_cast<int>(spec_.layers.size()); ++layer_) {
     emit_layer(spec_.layers[static_cast<size_t>(layer_)], x);

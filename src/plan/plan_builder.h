@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "model/blocks/attention.h"
-#include "model/blocks/ffn.h"
 #include "plan/plan.h"
 
 namespace tessera {
@@ -29,6 +27,8 @@ class PlanBuilder {
   void emit(Op op) { plan_.ops.push_back(std::move(op)); }
   // Emits the norm of `stem` ("attn.norm") from input into a new value, or in place into `output` when given.
   Slice norm(const std::string& stem, const NormSpec& norm, Slice input, Slice output = {});
+  // The present layer's share of the per-layer inputs (EmbeddingSpec::per_layer_width).
+  [[nodiscard]] Slice per_layer_input() const;
   // Where the present branch keeps its state.
   struct StatePlace {
     int group = 0;
@@ -38,6 +38,7 @@ class PlanBuilder {
   [[nodiscard]] StatePlace state_of(int layer, int branch) const;
 
  private:
+  void emit_per_layer_inputs(Slice x);
   void emit_layer(const LayerSpec& layer, Slice& x);
   void emit_sublayer(const Sublayer& sublayer, Slice& x);
   [[nodiscard]] std::string full_name(const std::string& name) const;
@@ -47,13 +48,38 @@ class PlanBuilder {
   Plan plan_;
   int layer_ = -1;  // present layer; -1 outside
   int state_branch_ = 0;
+  Slice per_layer_;  // [layers * per_layer_width]
+};
+
+// What a branch works on: its own (normed, scaled) input, and the sublayer's input before the branch's own norm.
+struct BlockInput {
+  Slice x;
+  Slice sublayer;
 };
 
 // The blocks: emit ops that compute block(input) and return the value that holds it.
-[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const AttentionSpec& attention,
-                               Slice input);
-[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const FfnSpec& ffn,
-                               Slice input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const AttentionSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const MlaSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const DeltaNetSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const ShortConvSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const MambaSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const Mamba2Spec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const RwkvTimeSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const RwkvChannelSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const FfnSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const MoeSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const PerLayerInputSpec& spec,
+                               const BlockInput& input);
 
 // Gives every value its place in the arena of its symbol; values whose lives do not overlap share places.
 void place_values(Plan& plan);

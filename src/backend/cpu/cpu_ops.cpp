@@ -97,8 +97,14 @@ void run_norm(const CpuStep& step, const NormOp& op, const BoundWeights& weights
 
 void run_rope(const CpuStep& step, const RopeOp& op, const RopeTables& tables) {
   const RopeSpec& spec = step.plan.ropes[static_cast<size_t>(op.rope)];
-  const RopeArgs args{step.data(op.x), step.stride(op.x),   op.heads,           op.head_dim, spec.dim,
-                      spec.layout,     tables.cos(op.rope), tables.sin(op.rope)};
+  const RopeArgs args{step.data(op.x) + op.head_offset,
+                      step.stride(op.x),
+                      op.heads,
+                      op.head_dim,
+                      spec.dim,
+                      spec.layout,
+                      tables.cos(op.rope),
+                      tables.sin(op.rope)};
   step.for_rows(step.tokens, op.heads * spec.dim,
                 [&](int64_t first, int64_t last) { step.kernels.rope(args, first, last); });
 }

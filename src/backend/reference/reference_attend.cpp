@@ -81,4 +81,65 @@ void run_op(const ReferenceStep& step, const AttendOp& op) {
   }
 }
 
+void run_op(const ReferenceStep& step, const MlaAttendOp& op) {
+  const int64_t page_positions = step.options.page_positions;
+  const PageTable& table = step.input.page_tables[static_cast<size_t>(op.group)];
+  const BoundSlot& kv_b = step.weights.at(op.kv_b);
+  const int64_t lora = op.latent.width;
+  const int64_t head_dim = op.nope_dim + op.rope_dim;
+  std::vector<double> expanded(static_cast<size_t>(op.heads * (op.nope_dim + op.value_dim)));
+  std::vector<double> mixed(static_cast<size_t>(op.value_dim));
+  for (size_t s = 0; s + 1 < step.input.sequence_offsets.size(); ++s) {
+    const int64_t first_token = step.input.sequence_offsets[s];
+    const int64_t count = step.input.sequence_offsets[s + 1] - first_token;
+    const int64_t past = step.input.past[s];
+    const auto cell = [&](int64_t position) {
+      const int64_t page = table.pages[static_cast<size_t>(table.offsets[s] + position / page_positions)];
+      return step.state->head(op.group, op.layer, page, position % page_positions, 0);
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      float* target = cell(past + i);
+      for (int64_t d = 0; d < lora; ++d)
+        target[d] = stored(step.row(op.latent, first_token + i)[d], step.options.state);
+      for (int64_t d = 0; d < op.rope_dim; ++d)
+        target[lora + d] = stored(step.row(op.k_rope, first_token + i)[d], step.options.state);
+    }
+    // Keys and values of every position and head, as the definition writes them.
+    std::vector<std::vector<double>> keys_values;
+    for (int64_t j = 0; j < past + count; ++j) {
+      multiply(kv_b.parts, cell(j), static_cast<int64_t>(expanded.size()), expanded.data());
+      keys_values.push_back(expanded);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t head = 0; head < op.heads; ++head) {
+        const float* q = step.row(op.q, first_token + i) + head * head_dim;
+        const auto of_head = static_cast<size_t>(head * (op.nope_dim + op.value_dim));
+        std::vector<double> scores;
+        double largest = -INFINITY;
+        for (int64_t j = 0; j <= past + i; ++j) {
+          double score = 0;
+          for (int64_t d = 0; d < op.nope_dim; ++d)
+            score += q[d] * keys_values[static_cast<size_t>(j)][of_head + static_cast<size_t>(d)];
+          for (int64_t d = 0; d < op.rope_dim; ++d)
+            score += static_cast<double>(q[op.nope_dim + d]) * cell(j)[lora + d];
+          scores.push_back(score * op.scale);
+          largest = std::max(largest, scores.back());
+        }
+        double total = 0;
+        std::fill(mixed.begin(), mixed.end(), 0.0);
+        for (int64_t j = 0; j <= past + i; ++j) {
+          const double weight = std::exp(scores[static_cast<size_t>(j)] - largest);
+          total += weight;
+          for (int64_t d = 0; d < op.value_dim; ++d)
+            mixed[static_cast<size_t>(d)] +=
+                weight * keys_values[static_cast<size_t>(j)][of_head + static_cast<size_t>(op.nope_dim + d)];
+        }
+        float* out = step.row(op.output, first_token + i) + head * op.value_dim;
+        for (int64_t d = 0; d < op.value_dim; ++d)
+          out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / total);
+      }
+    }
+  }
+}
+
 }  // namespace tessera

@@ -10,28 +10,6 @@
 namespace tessera {
 namespace {
 
-double activate(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kSilu:
-      return x / (1.0 + std::exp(-x));
-    case Activation::kGeluErf:
-      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
-    case Activation::kGeluTanh:
-      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kReluSquared:
-      return std::max(x, 0.0) * std::max(x, 0.0);
-    case Activation::kSigmoid:
-      return 1.0 / (1.0 + std::exp(-x));
-    case Activation::kTanh:
-      return std::tanh(x);
-    case Activation::kIdentity:
-      return x;
-  }
-  return x;
-}
-
 double factor(const ReferenceStep& step, double constant, WeightId slot) {
   const auto values = step.vector(slot);
   return values.empty() ? constant : constant * values[0];
@@ -57,10 +35,39 @@ int rope_axis(const RopeSpec& rope, int64_t pair) {
 
 }  // namespace
 
-void multiply(const BoundSlot& matrix, const float* x, int64_t rows, double* y) {
-  const int64_t columns = matrix.columns();
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::kGeluErf:
+      return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kReluSquared:
+      return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::kSigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kIdentity:
+      return x;
+    case Activation::kGeluSigmoid:
+      return x / (1.0 + std::exp(-1.702 * x));
+  }
+  return x;
+}
+
+std::span<const Weight> expert_parts(const BoundSlot& slot, int64_t expert) {
+  const size_t per_expert = slot.parts.size() / static_cast<size_t>(slot.slot.shape[0]);
+  return std::span(slot.parts).subspan(static_cast<size_t>(expert) * per_expert, per_expert);
+}
+
+void multiply(std::span<const Weight> matrix, const float* x, int64_t rows, double* y) {
+  const int64_t columns = matrix.front().columns;
   std::vector<float> row(static_cast<size_t>(columns));
-  for (const Weight& part : matrix.parts) {
+  for (const Weight& part : matrix) {
     for (int64_t n = 0; n < part.rows && rows > 0; ++n, --rows) {
       decode_row(part, n, 0, columns, row.data());
       double sum = 0;
@@ -164,7 +171,7 @@ void run_op(const ReferenceStep& step, const LinearOp& op) {
     float* out = step.row(op.output, t);
     for (const LinearPart& part : op.parts) {
       sums.assign(static_cast<size_t>(part.rows), 0.0);
-      multiply(step.weights.at(part.weight), in, part.rows, sums.data());
+      multiply(step.weights.at(part.weight).parts, in, part.rows, sums.data());
       const auto bias = step.vector(part.bias);
       for (size_t n = 0; n < sums.size(); ++n)
         *out++ = static_cast<float>(bias.empty() ? sums[n] : sums[n] + bias[n]);
@@ -189,7 +196,7 @@ void run_op(const ReferenceStep& step, const RopeOp& op) {
         const double cosine = std::cos(static_cast<double>(angle)) * rope.amplitude;
         const double sine = std::sin(static_cast<double>(angle)) * rope.amplitude;
         for (int64_t head = 0; head < op.heads; ++head) {
-          float* x = step.row(op.x, t) + head * op.head_dim;
+          float* x = step.row(op.x, t) + head * op.head_dim + op.head_offset;
           float& a = rope.layout == RopeLayout::kHalfSplit ? x[pair] : x[2 * pair];
           float& b = rope.layout == RopeLayout::kHalfSplit ? x[pair + pairs] : x[2 * pair + 1];
           const double first = a;

@@ -41,6 +41,17 @@ void run_op(const ReferenceStep& step, const PositionEmbedOp& op);
 void run_op(const ReferenceStep& step, const ClampOp& op);
 void run_op(const ReferenceStep& step, const SparsifyOp& op);
 void run_op(const ReferenceStep& step, const SigmoidGateOp& op);
+void run_op(const ReferenceStep& step, const RouteOp& op);
+void run_op(const ReferenceStep& step, const ExpertsOp& op);
+void run_op(const ReferenceStep& step, const MlaAttendOp& op);
+void run_op(const ReferenceStep& step, const CausalConvOp& op);
+void run_op(const ReferenceStep& step, const DeltaRuleOp& op);
+void run_op(const ReferenceStep& step, const SelectiveScanOp& op);
+void run_op(const ReferenceStep& step, const HeadScanOp& op);
+void run_op(const ReferenceStep& step, const TokenShiftOp& op);
+void run_op(const ReferenceStep& step, const WkvOp& op);
+void run_op(const ReferenceStep& step, const MixStreamsOp& op);
+void run_op(const ReferenceStep& step, const MatchMagnitudeOp& op);
 void run_op(const ReferenceStep& step, const NormOp& op);
 void run_op(const ReferenceStep& step, const LinearOp& op);
 void run_op(const ReferenceStep& step, const RopeOp& op);
@@ -50,7 +61,11 @@ void run_op(const ReferenceStep& step, const CombineOp& op);
 void run_op(const ReferenceStep& step, const GatherRowsOp& op);
 void run_op(const ReferenceStep& step, const ScaleLogitsOp& op);
 
+[[nodiscard]] double activate(Activation activation, double x);
+
 // y[n] = x . W[n] for the first `rows` rows of a bound matrix, float64 sums.
-void multiply(const BoundSlot& matrix, const float* x, int64_t rows, double* y);
+void multiply(std::span<const Weight> matrix, const float* x, int64_t rows, double* y);
+// The parts of one expert of a bound [experts, out, in] slot.
+[[nodiscard]] std::span<const Weight> expert_parts(const BoundSlot& slot, int64_t expert);
 
 }  // namespace tessera

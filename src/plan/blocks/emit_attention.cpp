@@ -103,8 +103,9 @@ class AttentionEmitter {
 
 }  // namespace
 
-Slice emit_block(PlanBuilder& builder, const std::string& name, const AttentionSpec& attention, Slice input) {
-  return AttentionEmitter(builder, name, attention).emit(input);
+Slice emit_block(PlanBuilder& builder, const std::string& name, const AttentionSpec& attention,
+                 const BlockInput& input) {
+  return AttentionEmitter(builder, name, attention).emit(input.x);
 }
 
 }  // namespace tessera

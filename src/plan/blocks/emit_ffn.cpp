@@ -3,9 +3,9 @@
 
 namespace tessera {
 
-Slice emit_block(PlanBuilder& builder, const std::string& name, const FfnSpec& ffn, Slice input) {
+Slice emit_block(PlanBuilder& builder, const std::string& name, const FfnSpec& ffn, const BlockInput& input) {
   LinearOp linear;
-  linear.input = input;
+  linear.input = input.x;
   if (ffn.gated) linear.parts.push_back(builder.part(name + ".gate"));
   linear.parts.push_back(builder.part(name + ".up"));
   if (ffn.token_gate) linear.parts.push_back(builder.part(name + ".token_gate"));

@@ -144,6 +144,8 @@ void activate(const ActivateArgs& args, int64_t first, int64_t last) {
       return activate_rows(args, first, last, [](Vf x) { return sigmoid(x); });
     case Activation::kTanh:
       return activate_rows(args, first, last, [](Vf x) { return tanh(x); });
+    case Activation::kGeluSigmoid:
+      return activate_rows(args, first, last, [](Vf x) { return x * sigmoid(1.702f * x); });
     case Activation::kIdentity:
       return activate_rows(args, first, last, [](Vf x) { return x; });
   }

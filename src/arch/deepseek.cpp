@@ -1,0 +1,117 @@
+// DeepSeek V2 and V3: latent attention; dense first layers, then experts with ungated shared ones. V2 scores by softmax, greedy or
+// limited to groups (by their best expert); V3 by sigmoid with a bias for choosing only. Rope is interleaved on disk.
+#include <cmath>
+
+#include "arch/families.h"
+#include "arch/moe_common.h"
+
+namespace tessera {
+namespace {
+
+MlaSpec read_mla(ConfigReader& config, ModelSpec& spec) {
+  MlaSpec mla;
+  mla.heads = config.size("num_attention_heads");
+  mla.q_lora = config.nullable_count_or("q_lora_rank", 1536);
+  mla.kv_lora = config.size_or("kv_lora_rank", 512);
+  mla.nope_dim = config.size_or("qk_nope_head_dim", 128);
+  mla.rope_dim = config.size_or("qk_rope_head_dim", 64);
+  mla.value_dim = config.size_or("v_head_dim", 128);
+  mla.bias = config.presence_or("attention_bias", false);
+  mla.latent_norm = rms_norm(config);
+  const bool interleaved = config.flag_or("rope_interleave", true);
+  const RopeResult rope = read_rope(
+      config, mla.rope_dim, {.layout = interleaved ? RopeLayout::kInterleaved : RopeLayout::kHalfSplit});
+  mla.rope = spec.add_rope(rope.rope);
+  mla.scale = rope.softmax_scale / std::sqrt(static_cast<double>(mla.nope_dim + mla.rope_dim));
+  // Written besides the widths that count, and equal to what follows from them.
+  (void)config.count_or("head_dim", mla.rope_dim);
+  (void)config.count_or("num_key_value_heads", mla.heads);
+  const int64_t head = config.size_or("qk_head_dim", mla.nope_dim + mla.rope_dim);
+  config.require(head == mla.nope_dim + mla.rope_dim, "qk_head_dim", "qk_nope_head_dim + qk_rope_head_dim");
+  return mla;
+}
+
+void add_layers(ConfigReader& config, ModelSpec& spec, const MlaSpec& mla, const MoeSpec& moe) {
+  const FfnSpec dense = read_gated_ffn(config);
+  const int64_t shared_experts = config.nullable_count_or("n_shared_experts", 1);
+  const int64_t first_sparse = config.count_or("first_k_dense_replace", 0);
+  const int64_t frequency = config.size_or("moe_layer_freq", 1);
+  const NormSpec norm = rms_norm(config);
+  spec.final_norm = norm;
+  std::optional<FfnSpec> shared;
+  if (shared_experts > 0) shared = shared_expert(moe, moe.width * shared_experts, false);
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    const bool sparse = layer >= first_sparse && layer % frequency == 0;
+    spec.layers[i].sublayers = {sequential("attn", norm, mla),
+                                sparse ? moe_sublayer(norm, moe, shared) : sequential("ffn", norm, dense)};
+  }
+}
+
+void build_v2(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
+  read_common(config, spec, {.context = 2048});
+  const MlaSpec mla = read_mla(config, spec);
+  config.require(!config.flag_or("mlp_bias", false), "mlp_bias", "false");
+  MoeSpec moe = read_moe(config);
+  moe.score = config.choice<RouterScore>("scoring_func", "softmax", {{"softmax", RouterScore::kSoftmax}});
+  moe.renormalise = config.flag_or("norm_topk_prob", false);
+  moe.scale = config.number_or("routed_scaling_factor", 1.0);
+  const bool grouped =
+      config.choice<bool>("topk_method", "greedy", {{"greedy", false}, {"group_limited_greedy", true}});
+  const int64_t groups = config.nullable_count_or("n_group", 1);
+  const int64_t top_groups = config.nullable_count_or("topk_group", 1);
+  if (grouped) {
+    moe.groups = groups;
+    moe.top_groups = top_groups;
+    config.require(groups > 0 && moe.experts % groups == 0, "n_group",
+                   "a divisor of n_routed_experts, " + std::to_string(moe.experts));
+  }
+  ignore_draft_layers(config, spec, dialect);
+  add_layers(config, spec, mla, moe);
+}
+
+void build_v3(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
+  read_common(config, spec, {.context = 4096});
+  const MlaSpec mla = read_mla(config, spec);
+  MoeSpec moe = read_moe(config);
+  read_biased_router(config, moe);
+  (void)config.choice<bool>("scoring_func", "sigmoid", {{"sigmoid", true}});
+  (void)config.choice<bool>("topk_method", "noaux_tc", {{"noaux_tc", true}});
+  ignore_draft_layers(config, spec, dialect);
+  add_layers(config, spec, mla, moe);
+}
+
+Dialect hf() {
+  return {.rows = {{{"layers.*.attn.q_a"}, {"layers.*.self_attn.q_a_proj"}},
+                   {{"layers.*.attn.q_a_norm"}, {"layers.*.self_attn.q_a_layernorm"}},
+                   {{"layers.*.attn.q_b"}, {"layers.*.self_attn.q_b_proj"}},
+                   {{"layers.*.attn.kv_a"}, {"layers.*.self_attn.kv_a_proj_with_mqa"}},
+                   {{"layers.*.attn.kv_a_norm"}, {"layers.*.self_attn.kv_a_layernorm"}},
+                   {{"layers.*.attn.kv_b"}, {"layers.*.self_attn.kv_b_proj"}}},
+          .prefixes = {},
+          .ignored = {}};
+}
+
+}  // namespace
+
+const Architecture& deepseek_v2_architecture() {
+  static const Architecture architecture = {.family = "deepseek_v2",
+                                            .hf_names = {"DeepseekV2ForCausalLM", "deepseek_v2"},
+                                            .gguf_names = {},
+                                            .build = build_v2,
+                                            .hf = hf(),
+                                            .gguf = {}};
+  return architecture;
+}
+
+const Architecture& deepseek_v3_architecture() {
+  static const Architecture architecture = {.family = "deepseek_v3",
+                                            .hf_names = {"DeepseekV3ForCausalLM", "deepseek_v3"},
+                                            .gguf_names = {},
+                                            .build = build_v3,
+                                            .hf = hf(),
+                                            .gguf = {}};
+  return architecture;
+}
+
+}  // namespace tessera
