@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "text/bpe_scratch.h"
 #include "text/byte_level.h"
@@ -207,9 +208,11 @@ void Bpe::merge_many(Scratch& scratch) const {
 void Bpe::finish_symbols(std::string_view word, Scratch& scratch) const {
   scratch.tokens.clear();
   size_t at = 0;
+  bool after_unknown = false;  // SentencePiece: unknown characters in a row are one token
   for (const Symbol& symbol : scratch.symbols) {
     const std::string_view text = word.substr(at, symbol.length);
     at += symbol.length;
+    const bool was_unknown = std::exchange(after_unknown, false);
     if (symbol.id >= 0 && symbol.id < vocabulary_.end_id()) {
       scratch.tokens.push_back({symbol.id, symbol.length});
       continue;
@@ -220,7 +223,11 @@ void Bpe::finish_symbols(std::string_view word, Scratch& scratch) const {
     if (all) {
       for (const char c : text) scratch.tokens.push_back({byte_ids_[static_cast<unsigned char>(c)], 1});
     } else if (unknown_id_ != Vocabulary::kNone) {
-      scratch.tokens.push_back({unknown_id_, symbol.length});
+      if (was_unknown && options_.fuse_unknown)
+        scratch.tokens.back().length += symbol.length;
+      else
+        scratch.tokens.push_back({unknown_id_, symbol.length});
+      after_unknown = true;
     }
   }
 }

@@ -21,6 +21,7 @@ struct Encoding {
   std::vector<std::string> pieces;  // the token's text in the vocabulary's spelling
 
   OffsetUnit unit = OffsetUnit::kBytes;
+  bool detailed = false;  // the lists above are filled
 
   [[nodiscard]] size_t size() const { return ids.size(); }
   void append(Encoding&& other);

@@ -41,6 +41,8 @@ struct GgufVocabulary {
   std::optional<bool> add_eos;
   std::optional<bool> add_space_prefix;
   std::optional<bool> remove_extra_whitespaces;
+  std::optional<bool> escape_whitespaces;    // SentencePiece files only
+  std::optional<bool> whitespace_as_suffix;  // SentencePiece files only
   std::optional<bool> lowercase;
   std::optional<bool> strip_accents;
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "text/base64.h"
 #include "text/byte_level.h"
 #include "text/component.h"
 #include "text/normalizer.h"
@@ -317,33 +318,9 @@ Made read_strip(const ComponentReader& reader) {
 Made read_precompiled(const ComponentReader& reader) {
   TESSERA_TRY_STATUS(reader.only({"precompiled_charsmap"}));
   TESSERA_TRY(const std::string encoded, reader.text("precompiled_charsmap"));
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : encoded) {
-    uint32_t value = 0;
-    if (c >= 'A' && c <= 'Z')
-      value = static_cast<uint32_t>(c - 'A');
-    else if (c >= 'a' && c <= 'z')
-      value = static_cast<uint32_t>(c - 'a') + 26;
-    else if (c >= '0' && c <= '9')
-      value = static_cast<uint32_t>(c - '0') + 52;
-    else if (c == '+')
-      value = 62;
-    else if (c == '/')
-      value = 63;
-    else if (c == '=')
-      break;
-    else
-      return reader.error("precompiled_charsmap: not base64");
-    bits = bits << 6 | value;
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      bytes += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return make_precompiled(std::move(bytes), reader.where());
+  std::optional<std::string> bytes = decode_base64(encoded);
+  if (!bytes.has_value()) return reader.error("precompiled_charsmap: not base64");
+  return make_precompiled(std::move(*bytes), reader.where());
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ void append_special(Encoding& out, int32_t id, std::string_view piece, int32_t t
 }
 
 bool has_details(const std::vector<Encoding>& inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const Encoding& e) { return !e.offsets.empty(); });
+  return std::any_of(inputs.begin(), inputs.end(), [](const Encoding& e) { return e.detailed; });
 }
 
 // White space at the ends of a token's text out of its offsets. A single leading space of the first token stays
@@ -293,6 +293,7 @@ void Encoding::append(Encoding&& other) {
     else
       to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
+  detailed = detailed || other.detailed;
   move_all(ids, other.ids);
   move_all(offsets, other.offsets);
   move_all(type_ids, other.type_ids);

@@ -79,6 +79,14 @@ class SentencePieceNormalizer : public Normalizer {
 }  // namespace
 
 std::unique_ptr<Normalizer> make_sentencepiece_normalizer(SentencePieceRules rules) {
+  // Most vocabularies only mark spaces: then whole stretches can be copied.
+  if (!rules.charsmap.has_value() && !rules.remove_extra_whitespaces && rules.escape_whitespaces &&
+      !rules.whitespace_as_suffix) {
+    std::vector<std::unique_ptr<Normalizer>> steps;
+    if (rules.add_dummy_prefix) steps.push_back(make_prepend(std::string(kMark)));
+    steps.push_back(make_replace(" ", std::string(kMark)));
+    return make_sequence(std::move(steps));
+  }
   return std::make_unique<SentencePieceNormalizer>(std::move(rules));
 }
 

@@ -168,6 +168,7 @@ Result<Encoding> Tokenizer::State::encode_one(std::string_view text, int32_t typ
   }
   if (all && unit == OffsetUnit::kCharacters) out.offsets = character_offsets(text, out.offsets);
   out.unit = unit;
+  out.detailed = all;
   out.ids.assign(sink.ids.begin(), sink.ids.end());
   return out;
 }

@@ -58,10 +58,13 @@ Status apply_tokenizer_config(const TokenizerFiles& files, const std::string& na
       parts.notes.push_back(fmt::format("{}: {} \"{}\" is not in the vocabulary", name, key, *text));
     return id;
   };
-  parts.bos_id = token("bos_token");
-  parts.eos_id = token("eos_token");
-  parts.unknown_id = token("unk_token");
-  parts.pad_id = token("pad_token");
+  const auto set = [&](std::optional<int32_t>& id, std::string_view key) {
+    if (const std::optional<int32_t> found = token(key)) id = found;
+  };
+  set(parts.bos_id, "bos_token");
+  set(parts.eos_id, "eos_token");
+  set(parts.unknown_id, "unk_token");
+  set(parts.pad_id, "pad_token");
 
   const std::string kind = token_text(config, "tokenizer_class").value_or("");
   if (std::find(kRebuildsTemplate.begin(), kRebuildsTemplate.end(), kind) == kRebuildsTemplate.end())

@@ -68,20 +68,33 @@ std::vector<bool> mergeable_ids(const GgufVocabulary& file) {
   return out;
 }
 
+// The normalizer and the decoder that SentencePiece's settings ask for.
+Status set_normalizer(const GgufVocabulary& file, TokenizerParts& parts) {
+  SentencePieceRules rules;
+  rules.add_dummy_prefix = file.add_space_prefix.value_or(true);
+  rules.remove_extra_whitespaces = file.remove_extra_whitespaces.value_or(false);
+  rules.escape_whitespaces = file.escape_whitespaces.value_or(true);
+  rules.whitespace_as_suffix = file.whitespace_as_suffix.value_or(false);
+  if (!file.precompiled_charsmap.empty()) {
+    TESSERA_TRY(Charsmap map, Charsmap::parse(file.precompiled_charsmap, "precompiled_charsmap"));
+    rules.charsmap.emplace(std::move(map));
+  }
+  const bool strips = rules.add_dummy_prefix && !rules.whitespace_as_suffix;
+  parts.decoder = make_sentencepiece_decoder(strips ? LeadingSpace::kStrip : LeadingSpace::kKeep);
+  parts.normalizer = make_sentencepiece_normalizer(std::move(rules));
+  return {};
+}
+
 // "llama": SentencePiece BPE.
 Status read_sentencepiece_bpe(const GgufVocabulary& file, TokenizerParts& parts) {
   if (file.scores.empty()) return fail(ErrorCode::kBadData, "tokenizer.ggml.scores is missing");
   parts.bos_id = id_or(file.bos_id, 1, file);
   parts.eos_id = id_or(file.eos_id, 2, file);
   parts.unknown_id = id_or(file.unknown_id, 0, file);
-  const bool prefix = file.add_space_prefix.value_or(true);
-  std::vector<std::unique_ptr<Normalizer>> steps;
-  if (prefix) steps.push_back(make_prepend(std::string(kSpaceMark)));
-  steps.push_back(make_replace(" ", std::string(kSpaceMark)));
-  parts.normalizer = make_sequence(std::move(steps));
-  parts.decoder = make_sentencepiece_decoder(prefix ? LeadingSpace::kStrip : LeadingSpace::kKeep);
+  TESSERA_TRY_STATUS(set_normalizer(file, parts));
   Bpe::Options options;
   options.byte_fallback = true;
+  options.fuse_unknown = true;
   if (parts.unknown_id.has_value()) options.unknown = file.tokens[static_cast<size_t>(*parts.unknown_id)];
   TESSERA_TRY(Vocabulary vocabulary, make_vocabulary(file));
   TESSERA_TRY(parts.model, Bpe::create_from_scores(std::move(vocabulary), file.scores, mergeable_ids(file),
@@ -148,17 +161,7 @@ Status read_unigram(const GgufVocabulary& file, TokenizerParts& parts) {
   if (file.scores.empty()) return fail(ErrorCode::kBadData, "tokenizer.ggml.scores is missing");
   parts.eos_id = id_or(file.eos_id, 1, file);
   parts.unknown_id = id_or(file.unknown_id, 2, file);
-  SentencePieceRules rules;
-  rules.add_dummy_prefix = file.add_space_prefix.value_or(true);
-  rules.remove_extra_whitespaces = file.remove_extra_whitespaces.value_or(false);
-  if (!file.precompiled_charsmap.empty()) {
-    TESSERA_TRY(Charsmap map,
-                Charsmap::parse(file.precompiled_charsmap, "tokenizer.ggml.precompiled_charsmap"));
-    rules.charsmap.emplace(std::move(map));
-  }
-  parts.decoder =
-      make_sentencepiece_decoder(rules.add_dummy_prefix ? LeadingSpace::kStrip : LeadingSpace::kKeep);
-  parts.normalizer = make_sentencepiece_normalizer(std::move(rules));
+  TESSERA_TRY_STATUS(set_normalizer(file, parts));
   TESSERA_TRY(Vocabulary vocabulary, make_vocabulary(file));
   std::vector<double> scores(file.scores.begin(), file.scores.end());
   Unigram::Options options;
@@ -235,7 +238,7 @@ constexpr std::array<Kind, 6> kKinds = {{
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::from_gguf(const GgufVocabulary& vocabulary, const std::string& name) {
+Result<TokenizerParts> gguf_tokenizer_parts(const GgufVocabulary& vocabulary, const std::string& name) {
   const auto kind =
       std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.name == vocabulary.model; });
   if (kind == kKinds.end())
@@ -253,6 +256,11 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufVocabulary& vocabulary, const s
   if (vocabulary.eom_id.has_value()) parts.end_ids.push_back(*vocabulary.eom_id);
   if (auto status = kind->read(vocabulary, parts); !status) return with_context(status.error(), name);
   add_added_tokens(vocabulary, parts);
+  return parts;
+}
+
+Result<Tokenizer> Tokenizer::from_gguf(const GgufVocabulary& vocabulary, const std::string& name) {
+  TESSERA_TRY(TokenizerParts parts, gguf_tokenizer_parts(vocabulary, name));
   return assemble(std::move(parts));
 }
 

@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "text/bpe.h"
 #include "text/component.h"
 #include "text/tokenizer.h"
@@ -205,6 +204,8 @@ Result<std::unique_ptr<TokenModel>> make_model(ModelFile model, PreTokenizer* pr
   const std::string type = model_type(model);
   const Json options = model.options;
   const ComponentReader reader(options, where);
+  if (type != "BPE" && type != "Unigram" && type != "WordPiece" && type != "WordLevel")
+    return fail(ErrorCode::kUnsupported, "{}: unknown model \"{}\"", where, type);
   if (!model.has_vocabulary) return reader.error("vocab is missing");
   if (model.has_scores != (type == "Unigram"))
     return reader.error(fmt::format("vocab does not fit type {}", type));
@@ -232,16 +233,13 @@ Result<std::unique_ptr<TokenModel>> make_model(ModelFile model, PreTokenizer* pr
     TESSERA_TRY(const std::string unknown, reader.text("unk_token"));
     return std::make_unique<WordLevel>(std::move(model.vocabulary), unknown);
   }
-  if (type == "WordPiece") {
-    TESSERA_TRY_STATUS(reader.only({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word"}));
-    WordPiece::Options piece;
-    TESSERA_TRY(piece.unknown, reader.text("unk_token"));
-    TESSERA_TRY(piece.prefix, reader.text("continuing_subword_prefix"));
-    TESSERA_TRY(piece.max_characters, reader.integer("max_input_chars_per_word"));
-    if (piece.max_characters < 0) return reader.error("max_input_chars_per_word must not be negative");
-    return std::make_unique<WordPiece>(std::move(model.vocabulary), std::move(piece));
-  }
-  return fail(ErrorCode::kUnsupported, "{}: unknown model \"{}\"", where, type);
+  TESSERA_TRY_STATUS(reader.only({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word"}));
+  WordPiece::Options piece;
+  TESSERA_TRY(piece.unknown, reader.text("unk_token"));
+  TESSERA_TRY(piece.prefix, reader.text("continuing_subword_prefix"));
+  TESSERA_TRY(piece.max_characters, reader.integer("max_input_chars_per_word"));
+  if (piece.max_characters < 0) return reader.error("max_input_chars_per_word must not be negative");
+  return std::make_unique<WordPiece>(std::move(model.vocabulary), std::move(piece));
 }
 
 Result<AddedToken> read_added_token(const Json& value, const std::string& where) {
@@ -387,22 +385,6 @@ Result<Tokenizer> Tokenizer::from_json(const TokenizerFiles& files, const std::s
   TESSERA_TRY_STATUS(read_added_tokens(member(members, "added_tokens"), model_size, parts));
   TESSERA_TRY_STATUS(apply_tokenizer_config(files, name, parts));
   return assemble(std::move(parts));
-}
-
-Result<Tokenizer> Tokenizer::from_folder(const std::string& path) {
-  TokenizerFiles files;
-  const std::string main = path + "/tokenizer.json";
-  if (!file_exists(main)) return fail(ErrorCode::kNotFound, "{}: no tokenizer.json", path);
-  TESSERA_TRY(files.tokenizer_json, read_file(main));
-  const std::pair<const char*, std::string*> companions[] = {
-      {"/tokenizer_config.json", &files.tokenizer_config_json},
-      {"/special_tokens_map.json", &files.special_tokens_map_json}};
-  for (const auto& [file, text] : companions) {
-    if (file_exists(path + file)) {
-      TESSERA_TRY(*text, read_file(path + file));
-    }
-  }
-  return from_json(files, main);
 }
 
 }  // namespace tessera

@@ -41,4 +41,10 @@ struct TokenizerParts {
   std::vector<std::string> notes;
 };
 
+struct GgufVocabulary;
+
+// A vocabulary of GGUF's or SentencePiece's kind as parts (tokenizer_gguf.cpp).
+[[nodiscard]] Result<TokenizerParts> gguf_tokenizer_parts(const GgufVocabulary& vocabulary,
+                                                          const std::string& name);
+
 }  // namespace tessera
