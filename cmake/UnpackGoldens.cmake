@@ -2,6 +2,7 @@
 # Unpacks ARCHIVE into DESTINATION unless the copy there came from the same archive, then touches STAMP. Several builds may ask at
 # once: a lock lets one work and the others wait; the folder appears whole, by a rename. A DESTINATION that is a link is somebody's
 # own folder of goldens and is left alone.
+cmake_minimum_required(VERSION 3.25)
 foreach(variable ARCHIVE DESTINATION STAMP)
   if(NOT DEFINED ${variable})
     message(FATAL_ERROR "UnpackGoldens.cmake: -D${variable}=... is missing")
