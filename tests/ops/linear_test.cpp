@@ -170,6 +170,37 @@ TEST(Linear, MixedFormatsInOneOp) {
   }
 }
 
+// Wide rows before and after narrow ones: scratch is shared by all ops.
+TEST(Linear, WidthsOfEverySize) {
+  Comparisons comparisons;
+  const auto reference = reference_backend();
+  for (const Format& format :
+       {Format::block(FormatKind::kQ8_0), Format::plain(DType::kF16), Format::block(FormatKind::kQ5_0)}) {
+    OpBench bench(12);
+    const ValueId x = bench.input(24576);
+    for (const int64_t columns : {32, 1024, 2048, 24576, 5632}) {
+      LinearOp op;
+      op.input = {x, 0, columns};
+      LinearPart part;
+      part.weight = bench.matrix(format, 70, columns);
+      part.rows = 70;
+      op.parts = {part};
+      const ValueId y = bench.value("y", 70);
+      op.output = {y, 0, 70};
+      bench.add(op);
+      bench.output(y);
+    }
+    const std::vector<float> embeddings = bench.floats(12 * 24576);
+    const OpOutputs expected = bench.run(*reference, exact_options(1, 12), embeddings);
+    for (const cpu::KernelTable& kernels : all_kernels()) {
+      CompileOptions options = exact_options(2, 12);
+      comparisons.close(bench.run(*cpu_backend(kernels), options, embeddings), expected, 1e-11, kernels.name);
+      options.activations = ActivationType::kDefault;
+      comparisons.close(bench.run(*cpu_backend(kernels), options, embeddings), expected, 1e-3, kernels.name);
+    }
+  }
+}
+
 // Activations that 8 bits hold badly: zero blocks, one outlier, tiny values.
 TEST(Linear, UnusualActivations) {
   Comparisons comparisons;

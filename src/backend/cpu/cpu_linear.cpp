@@ -89,12 +89,11 @@ CpuLinear::CpuLinear(const Plan& plan, const BoundWeights& weights, const Compil
              int8_offsets_.as<int32_t>().data(), blocks};
   }
   if (bf16) bf16_ = Buffer(rows * static_cast<size_t>(padded) * sizeof(uint16_t));
-  int64_t per_thread =
-      decoded_rows(largest_columns_, sizeof(float)) * padded * static_cast<int64_t>(sizeof(float));
+  // decoded_rows() fills at most kDecodedBytes, or four rows.
+  int64_t per_thread = std::max(kDecodedBytes, 4 * padded * static_cast<int64_t>(sizeof(float)));
   if (int8)
     per_thread =
         std::max(per_thread, kernels.tile_rows * (padded + blocks * static_cast<int64_t>(sizeof(float))));
-  if (bf16) per_thread = std::max(per_thread, decoded_rows(largest_columns_, 2) * padded * 2);
   // Not a multiple of 4096: the threads' scratches would compete for the same sets of the cache.
   scratch_stride_ = static_cast<int64_t>(round_up(static_cast<uint64_t>(per_thread), 4096)) + 256;
   if (!plan.ops.empty()) scratch_ = Buffer(static_cast<size_t>(scratch_stride_ * threads));
