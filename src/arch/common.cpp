@@ -56,7 +56,10 @@ AttentionSpec read_attention(ConfigReader& config, const ModelSpec& spec, int64_
 }
 
 Activation read_activation(ConfigReader& config, std::string_view fallback) {
-  return config.choice<Activation>("hidden_act", fallback,
+  // Newer files of some families write hidden_activation, which then wins.
+  const bool newer = config.has("hidden_activation");
+  if (newer) (void)config.has("hidden_act");
+  return config.choice<Activation>(newer ? "hidden_activation" : "hidden_act", fallback,
                                    {{"silu", Activation::kSilu},
                                     {"swish", Activation::kSilu},
                                     {"gelu", Activation::kGeluErf},

@@ -9,6 +9,8 @@ const Architecture& deepseek_v2_architecture();
 const Architecture& deepseek_v3_architecture();
 const Architecture& falcon_h1_architecture();
 const Architecture& falcon_mamba_architecture();
+const Architecture& gemma3n_architecture();
+const Architecture& gemma4_architecture();
 const Architecture& glm4_moe_architecture();
 const Architecture& gpt_oss_architecture();
 const Architecture& granite_hybrid_architecture();

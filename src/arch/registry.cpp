@@ -9,15 +9,15 @@ namespace tessera {
 
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> list = {
-      &deepseek_v2_architecture(),    &deepseek_v3_architecture(), &falcon_h1_architecture(),
-      &falcon_mamba_architecture(),   &glm4_moe_architecture(),    &gpt_oss_architecture(),
-      &granite_hybrid_architecture(), &granite_moe_architecture(), &jamba_architecture(),
-      &lfm2_architecture(),           &llama_architecture(),       &mamba_architecture(),
-      &mamba2_architecture(),         &ministral3_architecture(),  &mistral_architecture(),
-      &mixtral_architecture(),        &olmoe_architecture(),       &phimoe_architecture(),
-      &qwen2_architecture(),          &qwen2_moe_architecture(),   &qwen3_architecture(),
-      &qwen3_hybrid_architecture(),   &qwen3_moe_architecture(),   &rwkv4_architecture(),
-      &smollm3_architecture(),
+      &deepseek_v2_architecture(),  &deepseek_v3_architecture(), &falcon_h1_architecture(),
+      &falcon_mamba_architecture(), &gemma3n_architecture(),     &gemma4_architecture(),
+      &glm4_moe_architecture(),     &gpt_oss_architecture(),     &granite_hybrid_architecture(),
+      &granite_moe_architecture(),  &jamba_architecture(),       &lfm2_architecture(),
+      &llama_architecture(),        &mamba_architecture(),       &mamba2_architecture(),
+      &ministral3_architecture(),   &mistral_architecture(),     &mixtral_architecture(),
+      &olmoe_architecture(),        &phimoe_architecture(),      &qwen2_architecture(),
+      &qwen2_moe_architecture(),    &qwen3_architecture(),       &qwen3_hybrid_architecture(),
+      &qwen3_moe_architecture(),    &rwkv4_architecture(),       &smollm3_architecture(),
   };
   return list;
 }

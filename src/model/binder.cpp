@@ -150,8 +150,8 @@ class Binder {
   static int64_t rows_of(const Slot& slot) {
     if (slot.role == SlotRole::kExperts) return slot.shape[1];  // of one expert
     if (slot.role == SlotRole::kVector)
+      return slot.shape.columns();  // of one expert, where there are several
     return slot.shape.rows();
-    return slot.role == SlotRole::kVector ? slot.shape.elements() : slot.shape.rows();
   }
 
   Result<RowPlan> plan_rows(const Slot& slot, const DialectRow& row) const {

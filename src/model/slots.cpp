@@ -40,6 +40,25 @@ void add_sublayer(SlotList& slots, const ModelSpec& spec, const Sublayer& sublay
 
 }  // namespace
 
+void add_stream_ends(SlotList& slots, const ModelSpec& spec) {
+  for (int64_t i = 1; i < spec.streams->count; ++i) {
+    const std::string number = std::to_string(i - 1);
+    slots.add_matrix("streams.projection" + number, SlotGroup::kOther, spec.hidden, spec.hidden);
+    slots.add_matrix("streams.unprojection" + number, SlotGroup::kOther, spec.hidden, spec.hidden);
+  }
+}
+
+void add_stream_layer(SlotList& slots, const ModelSpec& spec) {
+  const StreamSpec& streams = *spec.streams;
+  slots.add_norm("streams.router_norm", streams.router_norm, spec.hidden);
+  slots.add_matrix("streams.router", SlotGroup::kOther, streams.count, spec.hidden);
+  slots.add_matrix("streams.predict", SlotGroup::kOther, streams.count * streams.count, streams.count);
+  slots.add_matrix("streams.correct", SlotGroup::kOther, streams.count, streams.count);
+  if (streams.output_scale) slots.add_vector("streams.output_scale", {spec.hidden});
+  add_slots(slots, "input", streams.input);
+  slots.add_norm("input.post_norm", streams.input_post_norm, spec.hidden);
+}
+
 std::vector<Slot> model_slots(const ModelSpec& spec) {
   SlotList slots(spec);
   add_embedding(slots, spec);
@@ -51,8 +70,10 @@ std::vector<Slot> model_slots(const ModelSpec& spec) {
   for (size_t layer = 0; layer < spec.layers.size(); ++layer) {
     slots.set_layer(static_cast<int>(layer));
     for (const Sublayer& sublayer : spec.layers[layer].sublayers) add_sublayer(slots, spec, sublayer);
+    if (spec.streams) add_stream_layer(slots, spec);
   }
   slots.set_layer(-1);
+  if (spec.streams) add_stream_ends(slots, spec);
   if (spec.final_norm) slots.add_norm("final_norm", *spec.final_norm, spec.hidden);
   const int64_t head_width = spec.head.width > 0 ? spec.head.width : spec.hidden;
   if (spec.head.width > 0) slots.add_matrix("head.projection", SlotGroup::kOther, head_width, spec.hidden);

@@ -73,6 +73,19 @@ struct EmbeddingSpec {
   int64_t position_offset = 0;    // first row used
 };
 
+// The hidden state as several parallel streams (Alternating Updates, arXiv 2301.13310). Every layer predicts all streams from all,
+// runs its sublayers on the active one, and corrects the predictions by what those changed; router(norm(x) / hidden) gives the
+// coefficients through tanh. At the end the streams are projected back, matched in magnitude and averaged. A per-layer input, made
+// from the corrected active stream, joins the others.
+struct StreamSpec {
+  int64_t count = 0;
+  int64_t active = 0;
+  NormSpec router_norm;
+  bool output_scale = true;  // a slot scales the active stream where it feeds the per-layer input
+  PerLayerInputSpec input;
+  NormSpec input_post_norm;
+};
+
 enum class HeadTie : uint8_t { kTied, kUntied };  // untied falls back to tied when the checkpoint has no head
 
 struct HeadSpec {
@@ -91,6 +104,7 @@ struct ModelSpec {
   EmbeddingSpec embedding;
   std::vector<RopeSpec> ropes;
   std::vector<LayerSpec> layers;
+  std::optional<StreamSpec> streams;
   std::optional<NormSpec> final_norm;
   HeadSpec head;
   std::vector<int32_t> stop_ids;  // eos ids the config names

@@ -151,6 +151,9 @@ class Dump {
     out_ += fmt::format("{} = Wkv({}, {},{}{}, state {}.{})\n", place(op.output), show(op.k), show(op.v),
                         weight(op.decay), weight(op.first), op.group, op.layer);
   }
+  void line(const ScaleColumnsOp& op) {
+    out_ += fmt::format("{} = {} * {}\n", place(op.output), show(op.input), weight(op.scale).substr(1));
+  }
   void line(const MixStreamsOp& op) {
     out_ += fmt::format("{} = MixStreams({}, {}, {}{}, {} streams, active {})\n", place(op.output),
                         op.kind == MixStreamsOp::Kind::kPredict ? "predict" : "correct", show(op.input),

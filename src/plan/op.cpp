@@ -18,6 +18,7 @@ struct NameVisitor {
   const char* operator()(const HeadScanOp&) const { return "HeadScan"; }
   const char* operator()(const TokenShiftOp&) const { return "TokenShift"; }
   const char* operator()(const WkvOp&) const { return "Wkv"; }
+  const char* operator()(const ScaleColumnsOp&) const { return "ScaleColumns"; }
   const char* operator()(const MixStreamsOp&) const { return "MixStreams"; }
   const char* operator()(const MatchMagnitudeOp&) const { return "MatchMagnitude"; }
   const char* operator()(const NormOp&) const { return "Norm"; }
@@ -45,6 +46,7 @@ struct SlicesVisitor {
   OpSlices operator()(const HeadScanOp& op) const { return {{op.x, op.dt, op.b, op.c}, {op.output}}; }
   OpSlices operator()(const TokenShiftOp& op) const { return {{op.x}, op.outputs}; }
   OpSlices operator()(const WkvOp& op) const { return {{op.k, op.v}, {op.output}}; }
+  OpSlices operator()(const ScaleColumnsOp& op) const { return {{op.input}, {op.output}}; }
   OpSlices operator()(const MixStreamsOp& op) const {
     OpSlices slices{{op.input, op.coefficients}, {op.output}};
     if (op.actual.present()) slices.reads.push_back(op.actual);

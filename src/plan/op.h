@@ -278,6 +278,13 @@ struct WkvOp {
   int layer = 0;
 };
 
+// output = input * scale, column by column; may work in place.
+struct ScaleColumnsOp {
+  Slice input;
+  WeightId scale = -1;  // [width]
+  Slice output;
+};
+
 // Mixes parallel streams of the hidden state by per-token coefficients: output_i = input_i + sum over j of coefficients[i, j] input_j
 // (kPredict, coefficients [streams * streams], entry i * streams + j), or
 // output_i = input_i + (1 + coefficients[i]) * (actual - input_active) (kCorrect). Streams lie side by side in the columns.
@@ -291,7 +298,8 @@ struct MixStreamsOp {
   int64_t active = 0;
 };
 
-// Multiplies every stream but the first so that its root mean square equals the first one's: x_i *= rms(x_0) / max(rms(x_i), eps).
+// Multiplies every stream but the first so that its magnitude equals the first one's:
+// x_i *= sqrt(mean(x_0^2)) / sqrt(max(mean(x_i^2), eps)).
 struct MatchMagnitudeOp {
   Slice x;  // [streams * width]
   int64_t streams = 0;
@@ -328,8 +336,8 @@ struct ScaleLogitsOp {
 
 using Op = std::variant<EmbedOp, PositionEmbedOp, ClampOp, SparsifyOp, SigmoidGateOp, RouteOp, ExpertsOp,
                         MlaAttendOp, CausalConvOp, DeltaRuleOp, SelectiveScanOp, HeadScanOp, TokenShiftOp,
-                        WkvOp, MixStreamsOp, MatchMagnitudeOp, NormOp, LinearOp, RopeOp, AttendOp, ActivateOp,
-                        CombineOp, GatherRowsOp, ScaleLogitsOp>;
+                        WkvOp, ScaleColumnsOp, MixStreamsOp, MatchMagnitudeOp, NormOp, LinearOp, RopeOp,
+                        AttendOp, ActivateOp, CombineOp, GatherRowsOp, ScaleLogitsOp>;
 
 [[nodiscard]] const char* op_name(const Op& op);  // "Linear"
 

@@ -150,11 +150,16 @@ Result<Plan> PlanBuilder::build(KeepHidden keep) {
   if (spec_.embedding.norm) norm("embed.norm", *spec_.embedding.norm, x, x);
   if (embedding.per_layer_width > 0) emit_per_layer_inputs(x);
   keep_value("hidden.0", x);
+  if (spec_.streams) x = split_streams(x);
   for (layer_ = 0; layer_ < static_cast<int>(spec_.layers.size()); ++layer_) {
-    emit_layer(spec_.layers[static_cast<size_t>(layer_)], x);
+    if (spec_.streams)
+      emit_stream_layer(spec_.layers[static_cast<size_t>(layer_)], x);
+    else
+      emit_layer(spec_.layers[static_cast<size_t>(layer_)], x);
     keep_value(fmt::format("hidden.{}", layer_ + 1), x);
   }
   layer_ = -1;
+  if (spec_.streams) x = join_streams(x);
 
   // Only the wanted rows go through the final norm and the head, except when the hidden states are wanted
   // too.

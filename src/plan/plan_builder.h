@@ -39,6 +39,11 @@ class PlanBuilder {
 
  private:
   void emit_per_layer_inputs(Slice x);
+  // Parallel streams (plan/blocks/emit_streams.cpp): split after the embedding, around every layer, joined after the last.
+  [[nodiscard]] Slice split_streams(Slice x);
+  void emit_stream_layer(const LayerSpec& layer, Slice& streams);
+  [[nodiscard]] Slice stream_coefficients(Slice x, const std::string& name);
+  [[nodiscard]] Slice join_streams(Slice streams);
   void emit_layer(const LayerSpec& layer, Slice& x);
   void emit_sublayer(const Sublayer& sublayer, Slice& x);
   [[nodiscard]] std::string full_name(const std::string& name) const;
@@ -79,6 +84,11 @@ struct BlockInput {
 [[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const MoeSpec& spec,
                                const BlockInput& input);
 [[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const PerLayerInputSpec& spec,
+                               const BlockInput& input);
+
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const LowRankSpec& spec,
+                               const BlockInput& input);
+[[nodiscard]] Slice emit_block(PlanBuilder& builder, const std::string& name, const IdentitySpec& spec,
                                const BlockInput& input);
 
 // Gives every value its place in the arena of its symbol; values whose lives do not overlap share places.

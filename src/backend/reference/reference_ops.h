@@ -50,6 +50,7 @@ void run_op(const ReferenceStep& step, const SelectiveScanOp& op);
 void run_op(const ReferenceStep& step, const HeadScanOp& op);
 void run_op(const ReferenceStep& step, const TokenShiftOp& op);
 void run_op(const ReferenceStep& step, const WkvOp& op);
+void run_op(const ReferenceStep& step, const ScaleColumnsOp& op);
 void run_op(const ReferenceStep& step, const MixStreamsOp& op);
 void run_op(const ReferenceStep& step, const MatchMagnitudeOp& op);
 void run_op(const ReferenceStep& step, const NormOp& op);

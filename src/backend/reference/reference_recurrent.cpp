@@ -183,6 +183,13 @@ void run_op(const ReferenceStep& step, const WkvOp& op) {
   });
 }
 
+void run_op(const ReferenceStep& step, const ScaleColumnsOp& op) {
+  const auto scale = step.vector(op.scale);
+  for (int64_t t = 0; t < step.rows(op.input.value); ++t)
+    for (int64_t i = 0; i < op.input.width; ++i)
+      step.row(op.output, t)[i] = step.row(op.input, t)[i] * scale[static_cast<size_t>(i)];
+}
+
 void run_op(const ReferenceStep& step, const MixStreamsOp& op) {
   const int64_t width = op.input.width / op.streams;
   for (int64_t t = 0; t < step.tokens(); ++t) {
@@ -208,17 +215,17 @@ void run_op(const ReferenceStep& step, const MixStreamsOp& op) {
 
 void run_op(const ReferenceStep& step, const MatchMagnitudeOp& op) {
   const int64_t width = op.x.width / op.streams;
-  const auto magnitude = [&](const float* x) {
+  const auto magnitude = [&](const float* x, double least) {
     double square = 0;
     for (int64_t c = 0; c < width; ++c)
       square += static_cast<double>(x[c]) * x[c] / static_cast<double>(width);
-    return std::sqrt(square);
+    return std::sqrt(std::max(square, least));
   };
   for (int64_t t = 0; t < step.tokens(); ++t) {
     float* x = step.row(op.x, t);
-    const double target = magnitude(x);
+    const double target = magnitude(x, 0.0);
     for (int64_t i = 1; i < op.streams; ++i) {
-      const double factor = target / std::max(magnitude(x + i * width), op.eps);
+      const double factor = target / magnitude(x + i * width, op.eps);
       for (int64_t c = 0; c < width; ++c) x[i * width + c] = static_cast<float>(x[i * width + c] * factor);
     }
   }

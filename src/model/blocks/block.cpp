@@ -142,6 +142,13 @@ struct SlotVisitor {
     slots.add_matrix(name + ".gate", SlotGroup::kOther, p.width, slots.hidden());
     slots.add_matrix(name + ".projection", SlotGroup::kOther, slots.hidden(), p.width);
   }
+
+  void operator()(const LowRankSpec& l) const {
+    slots.add_matrix(name + ".left", SlotGroup::kOther, l.rank, slots.hidden());
+    slots.add_matrix(name + ".right", SlotGroup::kOther, slots.hidden(), l.rank);
+  }
+
+  void operator()(const IdentitySpec&) const {}
 };
 
 struct StateVisitor {
@@ -172,6 +179,8 @@ struct StateVisitor {
   void operator()(const FfnSpec&) const {}
   void operator()(const MoeSpec&) const {}
   void operator()(const PerLayerInputSpec&) const {}
+  void operator()(const LowRankSpec&) const {}
+  void operator()(const IdentitySpec&) const {}
 
   int64_t hidden;
 };
@@ -249,6 +258,10 @@ struct Validator {
                  m.experts / m.groups);
     return {};
   }
+  Status operator()(const LowRankSpec& l) const {
+    return l.rank < 1 ? Status(bad("the rank must be positive")) : Status();
+  }
+  Status operator()(const IdentitySpec&) const { return {}; }
   Status operator()(const PerLayerInputSpec& p) const {
     if (p.width != spec.embedding.per_layer_width)
       return bad("a per-layer input of {} values, but the embedding has {}", p.width,

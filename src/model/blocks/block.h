@@ -12,11 +12,13 @@
 #include "model/blocks/moe.h"
 #include "model/blocks/per_layer_input.h"
 #include "model/blocks/recurrent.h"
+#include "model/blocks/simple.h"
 
 namespace tessera {
 
-using Block = std::variant<AttentionSpec, MlaSpec, DeltaNetSpec, ShortConvSpec, MambaSpec, Mamba2Spec,
-                           RwkvTimeSpec, RwkvChannelSpec, FfnSpec, MoeSpec, PerLayerInputSpec>;
+using Block =
+    std::variant<AttentionSpec, MlaSpec, DeltaNetSpec, ShortConvSpec, MambaSpec, Mamba2Spec, RwkvTimeSpec,
+                 RwkvChannelSpec, FfnSpec, MoeSpec, PerLayerInputSpec, LowRankSpec, IdentitySpec>;
 
 struct ModelSpec;
 class SlotList;
