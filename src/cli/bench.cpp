@@ -87,17 +87,18 @@ Result<int> bench(BenchOptions options) {
     return fail(ErrorCode::kInvalidArgument, "bench: expected a model or --random CONFIG, found {}",
                 options.model.empty() ? "neither" : "both");
   if (options.computing.threads == 0) options.computing.threads = available_processors();
+  const auto thread_count = static_cast<int>(options.computing.threads);
   uint64_t peak = 0;
   std::unique_ptr<Session> session;
   BenchmarkResult result;
   {
-    ThreadPool threads(options.computing.threads);
+    ThreadPool threads(thread_count);
     TESSERA_TRY(session, load(options, threads));
   }
   for (const std::string& warning : session->warnings()) print_warning(warning);
   TESSERA_TRY(result, run_benchmark(*session, options.benchmark));
   peak = peak_memory();  // before the buffers of the copy
-  ThreadPool threads(options.computing.threads);
+  ThreadPool threads(thread_count);
   const Json json = result_json(options, *session, result, copy_bandwidth(threads), peak);
   if (options.json) {
     fmt::print("{}\n", dump_json(json));
@@ -112,22 +113,21 @@ Result<int> bench(BenchOptions options) {
 void add_bench_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure prompt and decode speed");
-  command->add_option("model", options->model, kModelHelp);
-  command->add_option("--random", options->random, "random weights of the dimensions in this config.json");
-  command->add_option("--format", options->format, "format of the random weights")->capture_default_str();
-  command->add_option("--prompt", options->benchmark.prompts, "lengths of prompts, tokens")
+  const auto add = [command](const char* name, auto& value, const char* type, const char* help) {
+    return command->add_option(name, value, help)->type_name(type);
+  };
+  BenchmarkOptions& benchmark = options->benchmark;
+  add("model", options->model, "MODEL", kModelHelp);
+  add("--random", options->random, "CONFIG", "random weights of the dimensions in this config.json");
+  add("--format", options->format, "NAME", "format of the random weights (default: q8_0)");
+  add("--prompt", benchmark.prompts, "N,N,...", "lengths of prompts, tokens (default: 128,512)")
       ->delimiter(',')
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->default_str("128,512");
-  command->add_option("--decode", options->benchmark.decode, "tokens to decode; 0: none")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
-      ->capture_default_str();
-  command->add_option("--depth", options->benchmark.depth, "positions before decoding begins")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
-      ->capture_default_str();
-  command->add_option("--repeat", options->benchmark.repeat, "medians of so many runs")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      ->check(between(1, kMaxCount));
+  add("--decode", benchmark.decode, "N", "tokens to decode; 0: none (default: 64)")
+      ->check(between(0, kMaxCount));
+  add("--depth", benchmark.depth, "N", "positions before decoding begins (default: 0)")
+      ->check(between(0, kMaxCount));
+  add("--repeat", benchmark.repeat, "N", "medians of so many runs (default: 3)")->check(between(1, 1000));
   command->add_flag("--json", options->json, "print one JSON object");
   options->computing.add_to(*command);
   command->final_callback([options, &action] { action = [options] { return bench(*options); }; });

@@ -113,7 +113,8 @@ Result<int> inspect(const InspectOptions& options) {
   Json json = describe_model(model, plan, session.compile, context);
   WeightCheck check;
   if (options.verify) {
-    ThreadPool threads(options.computing.threads > 0 ? options.computing.threads : available_processors());
+    const int64_t chosen = options.computing.threads;
+    ThreadPool threads(chosen > 0 ? static_cast<int>(chosen) : available_processors());
     ProgressBar bar("looking at the weights");
     check = verify_weights(model.weights, threads,
                            [&bar](uint64_t done, uint64_t total) { bar.update(done, total); });
@@ -144,7 +145,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what a model is, what its file holds and what it needs");
-  command->add_option("model", options->model, kModelHelp)->required();
+  command->add_option("model", options->model, kModelHelp)->required()->type_name("MODEL");
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--plan", options->plan, "the operations of a forward pass as well");
   command->add_flag("--verify", options->verify, "look at every weight; NaN or infinity is an error");

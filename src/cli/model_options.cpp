@@ -4,16 +4,23 @@
 
 namespace tessera::cli {
 
+CLI::Validator between(int64_t low, int64_t high) {
+  CLI::Validator validator = CLI::Range(low, high);
+  validator.description("");
+  return validator;
+}
+
 void ModelOptions::add_to(CLI::App& command) {
   std::vector<std::string> backends = backend_names();
   backends.insert(backends.begin(), "auto");
   const char* group = "Computing";
-  command.add_option("--backend", backend, "what computes")
+  command.add_option("--backend", backend, "what computes (default: auto, the first of this build)")
       ->check(CLI::IsMember(backends))
-      ->default_str("auto")
+      ->type_name("")
       ->group(group);
   command.add_option("--threads", threads, "processor threads (default: as many as the process may use)")
-      ->check(CLI::Range(1, 1024))
+      ->check(between(1, 1024))
+      ->type_name("N")
       ->group(group);
   command
       .add_flag("--exact", exact,
@@ -21,23 +28,26 @@ void ModelOptions::add_to(CLI::App& command) {
       ->group(group);
   command.add_option("--kv-type", kv_type, "how keys and values are kept (default: f16; f32 with --exact)")
       ->check(CLI::IsMember({"f16", "f32"}))
+      ->type_name("")
       ->group(group);
   command
-      .add_option("--context", context,
-                  "positions of prompt and answer together (default: as the model was trained)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      .add_option("--context", context, "positions of prompt and answer (default: as the model was trained)")
+      ->check(between(1, kMaxCount))
+      ->type_name("N")
       ->group(group);
   command
       .add_option("--kv-memory", kv_memory,
                   "MB for keys and values (default: at most half of the free memory)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->check(between(1, kMaxCount))
+      ->type_name("MB")
       ->group(group);
+  command.footer("");  // the examples stand in the program's help
 }
 
 SessionOptions ModelOptions::session() const {
   SessionOptions options;
   options.backend = backend;
-  options.compile.threads = threads;
+  options.compile.threads = static_cast<int>(threads);
   options.compile.activations = exact ? ActivationType::kExact : ActivationType::kDefault;
   const bool wide = kv_type.empty() ? exact : kv_type == "f32";
   options.compile.state = wide ? StateType::kF32 : StateType::kF16;

@@ -10,7 +10,7 @@ namespace tessera::cli {
 
 struct ModelOptions {
   std::string backend = "auto";
-  int threads = 0;
+  int64_t threads = 0;
   bool exact = false;
   std::string kv_type;  // "": f16, or f32 with --exact
   int64_t context = 0;
@@ -20,6 +20,10 @@ struct ModelOptions {
   // For one sequence at a time.
   [[nodiscard]] SessionOptions session() const;
 };
+
+// A check that the help does not spell out.
+[[nodiscard]] CLI::Validator between(int64_t low, int64_t high);
+inline constexpr int64_t kMaxCount = int64_t{1} << 30;
 
 inline constexpr const char* kModelHelp =
     "a folder with config.json and *.safetensors, a .safetensors file, or a .gguf file";

@@ -35,6 +35,7 @@ void add_models_command(CLI::App& app, Action& action) {
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("models", "List the architectures that this build runs");
   command->add_flag("--json", *as_json, "print a JSON array");
+  command->footer("");
   command->final_callback([as_json, &action] { action = [as_json] { return list_models(*as_json); }; });
 }
 

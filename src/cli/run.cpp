@@ -152,39 +152,37 @@ Result<int> run(const RunOptions& options) {
 void add_run_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", "Continue a text, streaming the answer");
-  command->add_option("model", options->model, kModelHelp)->required();
-  auto* prompt = command->add_option("--prompt", options->prompt,
-                                     "the text to continue (default: none, the model begins)");
-  command->add_option("--prompt-file", options->prompt_file, "a file with that text; - is standard input")
+  const auto add = [command](const char* name, auto& value, const char* type, const char* help) {
+    return command->add_option(name, value, help)->type_name(type);
+  };
+  add("model", options->model, "MODEL", kModelHelp)->required();
+  CLI::Option* prompt =
+      add("--prompt", options->prompt, "TEXT", "the text to continue (default: none, the model begins)");
+  add("--prompt-file", options->prompt_file, "FILE", "a file with that text; - is standard input")
       ->excludes(prompt);
-  command->add_option("--max-tokens", options->max_tokens,
-                      "at most so many tokens (default: until the model ends or the context is full)");
-  command->add_option("--min-tokens", options->min_tokens, "no end before so many tokens");
-  command->add_option("--stop", options->stops, "end before this text; may be given several times")
+  add("--max-tokens", options->max_tokens, "N",
+      "at most so many (default: until the model ends or the context is full)");
+  add("--min-tokens", options->min_tokens, "N", "no end before so many tokens");
+  add("--stop", options->stops, "TEXT", "end before this text; may be given several times")
       ->allow_extra_args(false);
   command->add_flag("--ignore-eos", options->ignore_eos, "go on when the model ends its text");
   command->add_flag("--json", options->json, "print one JSON object a line: every token, then a report");
   command->add_flag("--stats", options->stats, "say load time and speed on stderr");
+
   const char* group = "Sampling (defaults: the model's generation_config.json, else greedy)";
-  command->add_option("--temperature", options->temperature, "0: always the most likely token")->group(group);
-  command->add_option("--top-k", options->top_k, "only the k most likely tokens; 0: off")->group(group);
-  command->add_option("--top-p", options->top_p, "only the most likely tokens that together reach p; 1: off")
-      ->group(group);
-  command
-      ->add_option("--min-p", options->min_p, "only tokens at least p times as likely as the first; 0: off")
-      ->group(group);
-  command->add_option("--seed", options->seed, "the same seed gives the same text (default: random)")
-      ->group(group);
-  command
-      ->add_option("--repetition-penalty", options->repetition_penalty,
-                   "divides the logits of what prompt and answer hold; 1: off")
-      ->group(group);
-  command
-      ->add_option("--presence-penalty", options->presence_penalty,
-                   "subtracted from the logits of what the answer holds")
-      ->group(group);
-  command->add_option("--frequency-penalty", options->frequency_penalty, "the same, for every occurrence")
-      ->group(group);
+  const auto add_sampling = [&](const char* name, auto& value, const char* type, const char* help) {
+    add(name, value, type, help)->group(group);
+  };
+  add_sampling("--temperature", options->temperature, "X", "0: always the most likely token");
+  add_sampling("--top-k", options->top_k, "N", "only the most likely tokens; 0: off");
+  add_sampling("--top-p", options->top_p, "P", "only the most likely tokens that together reach P; 1: off");
+  add_sampling("--min-p", options->min_p, "P", "only tokens at least P times as likely as the first; 0: off");
+  add_sampling("--seed", options->seed, "N", "the same seed gives the same text (default: a random one)");
+  add_sampling("--repetition-penalty", options->repetition_penalty, "X",
+               "divides the logits of what prompt and answer hold; 1: off");
+  add_sampling("--presence-penalty", options->presence_penalty, "X",
+               "subtracted from the logits of what the answer holds");
+  add_sampling("--frequency-penalty", options->frequency_penalty, "X", "the same, for every occurrence");
   options->computing.add_to(*command);
   command->final_callback([options, &action] { action = [options] { return run(*options); }; });
 }

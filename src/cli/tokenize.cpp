@@ -42,12 +42,13 @@ Result<int> tokenize(const TokenizeOptions& options) {
 void add_tokenize_command(CLI::App& app, Action& action) {
   const auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the token ids and pieces of a text");
-  command->add_option("model", options->model, kModelHelp)->required();
-  command->add_option("text", options->text, "the text")->required();
+  command->add_option("model", options->model, kModelHelp)->required()->type_name("MODEL");
+  command->add_option("text", options->text, "the text")->required()->type_name("TEXT");
   command->add_flag("--no-specials", options->no_specials,
                     "without the tokens that the tokenizer puts around a text");
   command->add_flag("--plain", options->plain_text, "the spelling of a control token is text like any other");
   command->add_flag("--json", options->json, "print one JSON object");
+  command->footer("");
   command->final_callback([options, &action] { action = [options] { return tokenize(*options); }; });
 }
 

@@ -135,6 +135,8 @@ Result<RequestId> Engine::submit(Request request) {
     sequence->seed = *request.sampling.seed;
   } else if (getentropy(&sequence->seed, sizeof(sequence->seed)) != 0) {
     return fail(ErrorCode::kIo, "the system gives no random seed: name one");
+  } else {
+    sequence->seed &= (uint64_t{1} << 53) - 1;  // survives readers of JSON that know only doubles
   }
   if (request.sampling.needs_counts()) sequence->counts.add_prompt(request.prompt);
   sequence->submitted = Clock::now();

@@ -1,9 +1,11 @@
 // The public interface, used as a program outside of the repository would: only <tessera/tessera.h>, and a model
 // folder made on the spot.
 #include <gtest/gtest.h>
-#include <tessera/tessera.h>
 
 #include "cli/tiny_model.h"
+
+// After the library's own headers, which know another Error.
+#include <tessera/tessera.h>
 
 namespace {
 
