@@ -68,6 +68,44 @@ Status check_op(const BoundWeights&, const GatherRowsOp&) {
 Status check_op(const BoundWeights&, const ScaleLogitsOp&) {
   return {};
 }
+Status check_op(const BoundWeights&, const RouteOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const CausalConvOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const DeltaRuleOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const SelectiveScanOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const HeadScanOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const TokenShiftOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const WkvOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const MixStreamsOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const MatchMagnitudeOp&) {
+  return {};
+}
+Status check_op(const BoundWeights&, const ScaleColumnsOp&) {
+  return {};
+}
+Status check_op(const BoundWeights& weights, const ExpertsOp& op) {
+  if (op.gate >= 0) TESSERA_TRY_STATUS(check_matrix(weights, op.gate, op.input.width));
+  TESSERA_TRY_STATUS(check_matrix(weights, op.up, op.input.width));
+  return check_matrix(weights, op.down, op.width);
+}
+Status check_op(const BoundWeights& weights, const MlaAttendOp& op) {
+  return check_matrix(weights, op.kv_b, op.latent.width);
+}
 // Ops that are not listed above. CpuExecutable has the same fallback.
 template <class T>
 Status check_op(const BoundWeights&, const T& op) {

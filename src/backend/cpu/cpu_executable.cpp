@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_streams.h"
 #include "base/check.h"
 #include "base/checked_math.h"
 
@@ -74,8 +75,12 @@ CpuExecutable::CpuExecutable(const Plan& plan, const BoundWeights& weights, cons
       options_(options),
       kernels_(kernels),
       pool_(options.threads),
-      linear_(plan, weights, options, kernels, options.threads),
+      experts_(plan, weights, options, kernels),
+      linear_(plan, weights, options, kernels, options.threads, experts_.needs()),
       attend_(plan, options, options.threads),
+      mla_(plan, options, options.threads),
+      recurrent_(plan, weights, options),
+      router_(plan, options.threads),
       ropes_(plan, options) {
   size_t terms = 0;
   for (const Op& op : plan.ops)
@@ -127,6 +132,18 @@ void CpuExecutable::run_op(const CpuStep& step, size_t index) {
           [&](const LinearOp&) { linear_.run(step, index); },
           [&](const RopeOp& op) { run_rope(step, op, ropes_); },
           [&](const AttendOp& op) { attend_.run(step, op, weights_); },
+          [&](const RouteOp& op) { router_.run(step, op, weights_); },
+          [&](const ExpertsOp& op) { experts_.run(step, op, index, linear_); },
+          [&](const MlaAttendOp& op) { mla_.run(step, op, weights_); },
+          [&](const CausalConvOp& op) { recurrent_.run(step, op, index, weights_); },
+          [&](const DeltaRuleOp& op) { recurrent_.run(step, op, weights_); },
+          [&](const SelectiveScanOp& op) { recurrent_.run(step, op, weights_); },
+          [&](const HeadScanOp& op) { recurrent_.run(step, op, weights_); },
+          [&](const TokenShiftOp& op) { recurrent_.run(step, op, weights_); },
+          [&](const WkvOp& op) { recurrent_.run(step, op, weights_); },
+          [&](const MixStreamsOp& op) { run_mix_streams(step, op); },
+          [&](const MatchMagnitudeOp& op) { run_match_magnitude(step, op); },
+          [&](const ScaleColumnsOp& op) { run_scale_columns(step, op, weights_); },
           [&](const ActivateOp& op) { run_activate(step, op); },
           [&](const CombineOp& op) { run_combine(step, op, weights_, combine_terms_.data()); },
           [&](const GatherRowsOp& op) { run_gather_rows(step, op); },
@@ -162,7 +179,8 @@ uint64_t CpuExecutable::slot_bytes() const {
 }
 
 uint64_t CpuExecutable::arena_bytes() const {
-  return token_arena_.size() + output_arena_.size() + linear_.scratch_bytes() + attend_.scratch_bytes();
+  return token_arena_.size() + output_arena_.size() + linear_.scratch_bytes() + attend_.scratch_bytes() +
+         experts_.scratch_bytes() + mla_.scratch_bytes() + recurrent_.scratch_bytes();
 }
 
 }  // namespace tessera::cpu

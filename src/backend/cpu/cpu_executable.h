@@ -6,7 +6,10 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu_attend.h"
+#include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_linear.h"
+#include "backend/cpu/cpu_mla.h"
+#include "backend/cpu/cpu_recurrent.h"
 #include "backend/cpu/rope_tables.h"
 #include "backend/cpu/zeroed_memory.h"
 #include "base/thread_pool.h"
@@ -41,8 +44,12 @@ class CpuExecutable : public Executable {
   ThreadPool pool_;
   ZeroedMemory token_arena_;
   ZeroedMemory output_arena_;
+  CpuExperts experts_;  // before linear_, which makes room for it
   CpuLinear linear_;
   CpuAttend attend_;
+  CpuMla mla_;
+  CpuRecurrent recurrent_;
+  CpuRouter router_;
   RopeTables ropes_;
   std::vector<CombineInput> combine_terms_;
   std::vector<float> position_row_;

@@ -12,13 +12,13 @@ namespace {
 // From so many tokens on, decoding a row once into scratch is cheaper than decoding it in registers for every few tokens.
 constexpr int64_t kFewFloatTokens = 7;
 constexpr int64_t kFewBf16Tokens = 3;
-// Rows decoded into scratch at a time: as many as this many bytes hold.
-constexpr int64_t kDecodedBytes = 256 << 10;
-constexpr int64_t kMostDecodedRows = 64;
+// Rows of a task whose pieces are decoded into scratch: 64 rows of a chunk are 256 KB.
+constexpr int64_t kDecodedRows = 64;
 
-int64_t decoded_rows(int64_t columns, int64_t element) {
-  const int64_t rows = kDecodedBytes / std::max<int64_t>(1, columns * element);
-  return std::clamp<int64_t>(rows / 4 * 4, 4, kMostDecodedRows);
+// Which part of K a piece [first, last) of `columns` is.
+Accumulate part_of(int64_t first, int64_t last, int64_t columns) {
+  if (first == 0) return last == columns ? Accumulate::kWhole : Accumulate::kFirst;
+  return last == columns ? Accumulate::kLast : Accumulate::kMiddle;
 }
 
 LinearMode choose_mode(const KernelTable& kernels, const FormatKernels& format, const Weight& weight,
@@ -30,15 +30,96 @@ LinearMode choose_mode(const KernelTable& kernels, const FormatKernels& format, 
   return LinearMode::kFloat;
 }
 
+void add_segment(PreparedLinear& linear, const Weight& weight, int64_t column, const float* bias,
+                 const KernelTable& kernels, ActivationType activations) {
+  LinearSegment segment;
+  segment.weight = weight;
+  segment.kernels = &kernels.format(weight.format);
+  segment.mode = choose_mode(kernels, *segment.kernels, weight, activations);
+  segment.column = column;
+  segment.bias = bias;
+  linear.int8 = linear.int8 || segment.mode == LinearMode::kInt8;
+  linear.bf16 = linear.bf16 || segment.mode == LinearMode::kBf16;
+  linear.segments.push_back(segment);
+}
+
+// What chooses experts or decides how much of a state or an output is kept: a small error there is a large one later, so that
+// the rows which compute it never see quantised activations. A gate as wide as what it gates is an activation like others.
+std::vector<Slice> deciding_slices(const Plan& plan) {
+  std::vector<Slice> slices;
+  for (const Op& op : plan.ops) {
+    if (const auto* route = std::get_if<RouteOp>(&op)) {
+      slices.push_back(route->logits);
+    } else if (const auto* gate = std::get_if<SigmoidGateOp>(&op)) {
+      if (gate->gate.width < gate->x.width) slices.push_back(gate->gate);
+    } else if (const auto* delta = std::get_if<DeltaRuleOp>(&op)) {
+      slices.insert(slices.end(), {delta->a, delta->b});
+    } else if (const auto* scan = std::get_if<SelectiveScanOp>(&op)) {
+      slices.insert(slices.end(), {scan->dt, scan->b, scan->c});
+    } else if (const auto* heads = std::get_if<HeadScanOp>(&op)) {
+      slices.push_back(heads->dt);
+    } else if (const auto* mix = std::get_if<MixStreamsOp>(&op)) {
+      slices.push_back(mix->coefficients);
+    }
+  }
+  return slices;
+}
+
+struct Stretch {
+  int64_t columns;  // from the given one on that are alike
+  bool decides;
+};
+Stretch stretch_at(const std::vector<Slice>& deciding, const Slice& output, int64_t column) {
+  const int64_t at = output.offset + column;
+  int64_t end = output.offset + output.width;
+  bool decides = false;
+  for (const Slice& slice : deciding) {
+    if (slice.value != output.value || slice.offset + slice.width <= at) continue;
+    decides = decides || slice.offset <= at;
+    end = std::min(end, slice.offset <= at ? slice.offset + slice.width : slice.offset);
+  }
+  return {end - at, decides};
+}
+
+// Tasks of one product at most, see add_tasks().
+size_t most_tasks_of(const LinearNeeds& needs, const KernelTable& kernels, int threads) {
+  const int64_t tile = std::min<int64_t>(kernels.tile_rows, 8);
+  const int64_t segments = needs.segments;
+  return static_cast<size_t>(needs.groups * segments * (needs.segment_rows / tile + 3) +
+                             segments * (16 * threads + 16));
+}
+
 }  // namespace
 
+void add_segments(PreparedLinear& linear, std::span<const Weight> parts, int64_t rows, int64_t column,
+                  const float* bias, const KernelTable& kernels, ActivationType activations) {
+  int64_t row = 0;
+  for (const Weight& weight : parts) {
+    if (row == rows) break;
+    const int64_t count = std::min(weight.rows, rows - row);
+    add_segment(linear, weight.slice_rows(0, count), column + row, bias == nullptr ? nullptr : bias + row,
+                kernels, activations);
+    row += count;
+  }
+}
+
 CpuLinear::CpuLinear(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
-                     const KernelTable& kernels, int threads)
+                     const KernelTable& kernels, int threads, std::span<const LinearNeeds> others)
     : kernels_(kernels) {
   int64_t most_rows = 0;  // of any op's input
+  int64_t spread_rows = kMaxDotTokens;
   bool int8 = false;
   bool bf16 = false;
   size_t most_tasks = 0;
+  for (const LinearNeeds& needs : others) {
+    most_rows = std::max(most_rows, needs.rows);
+    spread_rows = std::max(spread_rows, std::min(needs.rows, kMaxDotTokens * needs.groups));
+    largest_columns_ = std::max(largest_columns_, needs.columns);
+    int8 = int8 || needs.int8;
+    bf16 = bf16 || needs.bf16;
+    most_tasks = std::max(most_tasks, most_tasks_of(needs, kernels, threads));
+  }
+  const std::vector<Slice> deciding = deciding_slices(plan);
   for (const Op& op : plan.ops) {
     PreparedLinear prepared;
     if (const auto* linear = std::get_if<LinearOp>(&op)) {
@@ -52,19 +133,19 @@ CpuLinear::CpuLinear(const Plan& plan, const BoundWeights& weights, const Compil
         int64_t row = 0;
         for (const Weight& weight : weights.at(part.weight).parts) {
           if (row == part.rows) break;
-          LinearSegment segment;
           // Only the first part.rows rows of the slot.
-          segment.weight = weight.slice_rows(0, std::min(weight.rows, part.rows - row));
-          segment.kernels = &kernels.format(weight.format);
-          segment.mode = choose_mode(kernels, *segment.kernels, weight, options.activations);
-          segment.column = column + row;
-          segment.bias = bias == nullptr ? nullptr : bias + row;
-          row += segment.weight.rows;
+          const int64_t last = row + std::min(weight.rows, part.rows - row);
+          const int64_t before = row;
+          while (row < last) {
+            const Stretch stretch = stretch_at(deciding, linear->output, column + row);
+            const int64_t count = std::min(stretch.columns, last - row);
+            add_segment(prepared, weight.slice_rows(row - before, count), column + row,
+                        bias == nullptr ? nullptr : bias + row, kernels,
+                        stretch.decides ? ActivationType::kExact : options.activations);
+            row += count;
+            tasks += static_cast<size_t>(count / 4 + 8 * threads + 16);
+          }
           largest_columns_ = std::max(largest_columns_, weight.columns);
-          prepared.int8 = prepared.int8 || segment.mode == LinearMode::kInt8;
-          prepared.bf16 = prepared.bf16 || segment.mode == LinearMode::kBf16;
-          tasks += static_cast<size_t>(weight.rows / 4 + 8 * threads + 16);
-          prepared.segments.push_back(segment);
         }
         column += part.rows;
       }
@@ -84,16 +165,15 @@ CpuLinear::CpuLinear(const Plan& plan, const BoundWeights& weights, const Compil
     int8_scales_ = Buffer(rows * static_cast<size_t>(blocks) * sizeof(float));
     int8_offsets_ = Buffer(rows * static_cast<size_t>(blocks) * sizeof(int32_t));
     for (SpreadActivations& spread : spreads_)
-      spread.bytes = Buffer(static_cast<size_t>(kMaxDotTokens * int8_spread_bytes(blocks)));
+      spread.bytes = Buffer(static_cast<size_t>(spread_rows * int8_spread_bytes(blocks)));
     int8_ = {reinterpret_cast<int8_t*>(int8_codes_.data()), padded, int8_scales_.as<float>().data(),
              int8_offsets_.as<int32_t>().data(), blocks};
   }
   if (bf16) bf16_ = Buffer(rows * static_cast<size_t>(padded) * sizeof(uint16_t));
-  // decoded_rows() fills at most kDecodedBytes, or four rows.
-  int64_t per_thread = std::max(kDecodedBytes, 4 * padded * static_cast<int64_t>(sizeof(float)));
-  if (int8)
-    per_thread =
-        std::max(per_thread, kernels.tile_rows * (padded + blocks * static_cast<int64_t>(sizeof(float))));
+  int64_t per_thread =
+      kDecodedRows * std::max(kFloatChunk * int64_t{sizeof(float)}, kBf16Chunk * int64_t{sizeof(uint16_t)});
+  per_thread = std::max(
+      per_thread, kernels.tile_rows * kTileBlocks * (kQuantBlock + static_cast<int64_t>(sizeof(float))));
   // Not a multiple of 4096: the threads' scratches would compete for the same sets of the cache.
   scratch_stride_ = static_cast<int64_t>(round_up(static_cast<uint64_t>(per_thread), 4096)) + 256;
   if (!plan.ops.empty()) scratch_ = Buffer(static_cast<size_t>(scratch_stride_ * threads));
@@ -119,25 +199,20 @@ std::byte* CpuLinear::scratch(int thread) const {
   return const_cast<std::byte*>(scratch_.data()) + thread * scratch_stride_;
 }
 
-void CpuLinear::quantise(const CpuStep& step, const PreparedLinear& linear, const Source& source) {
-  if (linear.int8) {
+void CpuLinear::quantise(const CpuStep& step, std::span<const LinearGroup> groups, const Source& source) {
+  bool int8 = false;
+  bool bf16 = false;
+  for (const LinearGroup& group : groups) {
+    int8 = int8 || group.linear->int8;
+    bf16 = bf16 || (group.linear->bf16 && group.rows > kFewBf16Tokens);
+  }
+  if (int8) {
     step.for_rows(source.rows, source.columns, [&](int64_t first, int64_t last) {
       kernels_.quantise_int8(source.data, source.stride, source.columns, int8_, first, last);
     });
-    if (source.rows <= kMaxDotTokens) {
-      const int64_t blocks = source.columns / kQuantBlock;
-      // Formats that share a spread function share its output.
-      for (SpreadActivations& spread : spreads_) spread.made_by = nullptr;
-      for (const LinearSegment& segment : linear.segments) {
-        if (segment.mode != LinearMode::kInt8 || segment.kernels->int8_spread == nullptr) continue;
-        SpreadActivations& target = spread_for(segment.kernels->int8_spread);
-        if (target.made_by != nullptr) continue;
-        target.made_by = segment.kernels->int8_spread;
-        target.made_by(int8_, source.rows, blocks, target.bytes.data());
-      }
-    }
+    spread(groups, source);
   }
-  if (linear.bf16 && source.rows > kFewBf16Tokens) {
+  if (bf16) {
     auto* out = bf16_.as<uint16_t>().data();
     step.for_rows(source.rows, source.columns, [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row)
@@ -146,46 +221,76 @@ void CpuLinear::quantise(const CpuStep& step, const PreparedLinear& linear, cons
   }
 }
 
-void CpuLinear::add_tasks(const LinearSegment& segment, const Source& source, int threads) {
+// For groups of few rows. Formats that share a spread function share its output.
+void CpuLinear::spread(std::span<const LinearGroup> groups, const Source& source) {
+  for (SpreadActivations& spread : spreads_) spread.made_by = nullptr;
+  const int64_t blocks = source.columns / kQuantBlock;
+  int64_t spread_row = 0;
+  for (const LinearGroup& group : groups) {
+    if (group.rows > kMaxDotTokens) continue;
+    Int8Activations x = int8_;
+    x.codes += group.first_row * x.code_stride;
+    x.scales += group.first_row * x.block_stride;
+    x.offsets += group.first_row * x.block_stride;
+    const std::vector<LinearSegment>& segments = group.linear->segments;
+    for (size_t i = 0; i < segments.size(); ++i) {
+      const SpreadFunction function = segments[i].kernels->int8_spread;
+      if (segments[i].mode != LinearMode::kInt8 || function == nullptr) continue;
+      bool made = false;
+      for (size_t j = 0; j < i && !made; ++j)
+        made = segments[j].mode == LinearMode::kInt8 && segments[j].kernels->int8_spread == function;
+      if (made) continue;
+      SpreadActivations& target = spread_for(function);
+      target.made_by = function;
+      function(x, group.rows, blocks, target.bytes.data() + spread_row * int8_spread_bytes(blocks));
+    }
+    spread_row += group.rows;
+  }
+}
+
+void CpuLinear::add_tasks(const LinearSegment& segment, const LinearGroup& group, int64_t spread_row,
+                          int64_t groups, int threads) {
   const int64_t rows = segment.weight.rows;
   int64_t tile = 0;
   bool re_laid = true;
   switch (segment.mode) {
     case LinearMode::kInt8:
-      re_laid = source.rows > kMaxDotTokens;
+      re_laid = group.rows > kMaxDotTokens;
       tile = kernels_.tile_rows;
       break;
     case LinearMode::kBf16:
-      re_laid = source.rows > kFewBf16Tokens;
-      tile = decoded_rows(source.columns, 2);
+      re_laid = group.rows > kFewBf16Tokens;
+      tile = kDecodedRows;
       break;
     case LinearMode::kFloat:
-      re_laid = source.rows > kFewFloatTokens || segment.kernels->float_dot == nullptr;
-      tile = decoded_rows(source.columns, 4);
+      re_laid = group.rows > kFewFloatTokens || segment.kernels->float_dot == nullptr;
+      tile = kDecodedRows;
       break;
   }
-  if (!re_laid) tile = std::max<int64_t>(8, ceil_divide(rows, 8 * threads * 8) * 8);
+  if (!re_laid) {
+    const int64_t pieces = ceil_divide(8 * threads, groups);
+    tile = std::max<int64_t>(8, ceil_divide(rows, pieces * 8) * 8);
+  }
   // Few tiles and many tokens: the tokens are split as well, so that no thread is idle.
-  const int64_t tiles = ceil_divide(rows, tile);
-  int64_t token_chunk = source.rows;
+  const int64_t tiles = ceil_divide(rows, tile) * groups;
+  int64_t token_chunk = group.rows;
   if (threads > 1 && re_laid && tiles < 4 * threads)
     token_chunk = std::max<int64_t>(
-        48, ceil_divide(ceil_divide(source.rows, ceil_divide(4 * threads, tiles)), 12) * 12);
+        48, ceil_divide(ceil_divide(group.rows, ceil_divide(4 * threads, tiles)), 12) * 12);
   for (int64_t row = 0; row < rows; row += tile)
-    for (int64_t token = 0; token < source.rows; token += token_chunk)
-      tasks_.push_back(
-          {&segment, row, std::min(tile, rows - row), token, std::min(token_chunk, source.rows - token)});
+    for (int64_t token = 0; token < group.rows; token += token_chunk)
+      tasks_.push_back({&segment, row, std::min(tile, rows - row), group.first_row + token,
+                        std::min(token_chunk, group.rows - token), group.rows, spread_row});
 }
 
-void CpuLinear::run_task(const CpuStep& step, const Task& task, const Source& source, const Slice& output,
-                         int thread) {
+void CpuLinear::run_task(const Task& task, const Source& source, const LinearTarget& target, int thread) {
   const LinearSegment& segment = *task.segment;
   const Weight& weight = segment.weight;
   const Plane& plane = weight.planes[0];
   const std::byte* rows = plane.row(task.first_row);
   const float* bias = segment.bias == nullptr ? nullptr : segment.bias + task.first_row;
-  const int64_t out_stride = step.stride(output);
-  float* out = step.data(output) + task.first_token * out_stride + segment.column + task.first_row;
+  const int64_t out_stride = target.stride;
+  float* out = target.data + task.first_token * out_stride + segment.column + task.first_row;
 
   if (segment.mode == LinearMode::kInt8) {
     const int64_t blocks = source.columns / kQuantBlock;
@@ -193,28 +298,40 @@ void CpuLinear::run_task(const CpuStep& step, const Task& task, const Source& so
     x.codes += task.first_token * x.code_stride;
     x.scales += task.first_token * x.block_stride;
     x.offsets += task.first_token * x.block_stride;
-    if (source.rows <= kMaxDotTokens) {
+    if (task.group_rows <= kMaxDotTokens) {
       const std::byte* spread = segment.kernels->int8_spread == nullptr
                                     ? nullptr
-                                    : spread_for(segment.kernels->int8_spread).bytes.data();
+                                    : spread_for(segment.kernels->int8_spread).bytes.data() +
+                                          task.spread_row * int8_spread_bytes(blocks);
       segment.kernels->int8_dot(
           {rows, plane.row_stride, task.rows, blocks, x, task.tokens, bias, out, out_stride, spread});
       return;
     }
     auto* codes = reinterpret_cast<uint8_t*>(scratch(thread));
-    auto* scales = reinterpret_cast<float*>(scratch(thread) + kernels_.tile_rows * source.columns);
-    segment.kernels->int8_pack({rows, plane.row_stride, task.rows, blocks, codes, scales});
-    kernels_.int8_tile({codes, scales, task.rows, blocks, x, task.tokens, bias, out, out_stride});
+    auto* scales = reinterpret_cast<float*>(scratch(thread) + kernels_.tile_rows * kTileBlocks * kQuantBlock);
+    for (int64_t first = 0; first < blocks; first += kTileBlocks) {
+      const int64_t count = std::min(kTileBlocks, blocks - first);
+      segment.kernels->int8_pack({rows, plane.row_stride, task.rows, first, count, blocks, codes, scales});
+      Int8Activations piece = x;
+      piece.codes += first * kQuantBlock;
+      piece.scales += first;
+      piece.offsets += first;
+      kernels_.int8_tile({codes, scales, task.rows, count, piece, task.tokens, bias, out, out_stride,
+                          part_of(first, first + count, blocks)});
+    }
     return;
   }
-  if (segment.mode == LinearMode::kBf16 && source.rows > kFewBf16Tokens) {
+  if (segment.mode == LinearMode::kBf16 && task.group_rows > kFewBf16Tokens) {
     auto* decoded = reinterpret_cast<uint16_t*>(scratch(thread));
-    for (int64_t r = 0; r < task.rows; ++r)
-      segment.kernels->decode_bf16(plane.row(task.first_row + r), source.columns,
-                                   decoded + r * source.columns);
-    kernels_.bf16_dot({decoded, source.columns, task.rows, source.columns,
-                       bf16_.as<uint16_t>().data() + task.first_token * source.columns, source.columns,
-                       task.tokens, bias, out, out_stride});
+    const auto* x = bf16_.as<uint16_t>().data() + task.first_token * source.columns;
+    for (int64_t first = 0; first < source.columns; first += kBf16Chunk) {
+      const int64_t count = std::min(kBf16Chunk, source.columns - first);
+      const int64_t skip = format_row_bytes(weight.format, first);
+      for (int64_t r = 0; r < task.rows; ++r)
+        segment.kernels->decode_bf16(plane.row(task.first_row + r) + skip, count, decoded + r * count);
+      kernels_.bf16_dot({decoded, count, task.rows, count, x + first, source.columns, task.tokens, bias, out,
+                         out_stride, part_of(first, first + count, source.columns)});
+    }
     return;
   }
   FloatDotArgs args{rows,
@@ -228,41 +345,57 @@ void CpuLinear::run_task(const CpuStep& step, const Task& task, const Source& so
                     out,
                     out_stride};
   const bool is_f32 = weight.format == Format::plain(DType::kF32);
-  if (is_f32 || (segment.kernels->float_dot != nullptr && source.rows <= kFewFloatTokens)) {
+  if (is_f32 || (segment.kernels->float_dot != nullptr && task.group_rows <= kFewFloatTokens)) {
     segment.kernels->float_dot(args);
     return;
   }
   auto* decoded = reinterpret_cast<float*>(scratch(thread));
-  const int64_t most = decoded_rows(source.columns, sizeof(float));
-  for (int64_t start = 0; start < task.rows; start += most) {
-    const int64_t count = std::min(most, task.rows - start);
-    for (int64_t r = 0; r < count; ++r) {
-      const int64_t row = task.first_row + start + r;
-      if (segment.kernels->decode != nullptr)
-        segment.kernels->decode(plane.row(row), source.columns, decoded + r * source.columns);
-      else
-        decode_row(weight, row, 0, source.columns, decoded + r * source.columns);
-    }
+  const float* x = args.x;
+  for (int64_t first = 0; first < source.columns; first += kFloatChunk) {
+    const int64_t count = std::min(kFloatChunk, source.columns - first);
+    args.accumulate = part_of(first, first + count, source.columns);
+    args.x = x + first;
+    args.columns = count;
     args.weights = reinterpret_cast<const std::byte*>(decoded);
-    args.row_stride = source.columns * static_cast<int64_t>(sizeof(float));
-    args.rows = count;
-    args.bias = bias == nullptr ? nullptr : bias + start;
-    args.out = out + start;
-    kernels_.plain[static_cast<size_t>(DType::kF32)].float_dot(args);
+    args.row_stride = count * static_cast<int64_t>(sizeof(float));
+    for (int64_t start = 0; start < task.rows; start += kDecodedRows) {
+      args.rows = std::min(kDecodedRows, task.rows - start);
+      args.bias = bias == nullptr ? nullptr : bias + start;
+      args.out = out + start;
+      for (int64_t r = 0; r < args.rows; ++r) {
+        const int64_t row = task.first_row + start + r;
+        if (segment.kernels->decode != nullptr)
+          segment.kernels->decode(plane.row(row) + format_row_bytes(weight.format, first), count,
+                                  decoded + r * count);
+        else
+          decode_row(weight, row, first, count, decoded + r * count);
+      }
+      kernels_.plain[static_cast<size_t>(DType::kF32)].float_dot(args);
+    }
   }
 }
 
 void CpuLinear::run(const CpuStep& step, size_t op) {
   const auto& linear = std::get<LinearOp>(step.plan.ops[op]);
-  const PreparedLinear& prepared = ops_[op];
-  const Source source{step.data(linear.input), step.stride(linear.input), step.rows(linear.input),
-                      linear.input.width};
+  const LinearSource source{step.data(linear.input), step.stride(linear.input), step.rows(linear.input),
+                            linear.input.width};
+  const LinearGroup group{&ops_[op], 0, source.rows};
+  multiply(step, source, std::span(&group, 1), {step.data(linear.output), step.stride(linear.output)});
+}
+
+void CpuLinear::multiply(const CpuStep& step, const LinearSource& source, std::span<const LinearGroup> groups,
+                         const LinearTarget& target) {
   if (source.rows == 0) return;
-  quantise(step, prepared, source);
+  quantise(step, groups, source);
   tasks_.clear();
-  for (const LinearSegment& segment : prepared.segments) add_tasks(segment, source, step.pool.threads());
+  int64_t spread_row = 0;
+  for (const LinearGroup& group : groups) {
+    for (const LinearSegment& segment : group.linear->segments)
+      add_tasks(segment, group, spread_row, static_cast<int64_t>(groups.size()), step.pool.threads());
+    if (group.rows <= kMaxDotTokens) spread_row += group.rows;
+  }
   const auto body = [&](int64_t i, int thread) {
-    run_task(step, tasks_[static_cast<size_t>(i)], source, linear.output, thread);
+    run_task(tasks_[static_cast<size_t>(i)], source, target, thread);
   };
   step.pool.run(static_cast<int64_t>(tasks_.size()), [&body](int64_t i, int thread) { body(i, thread); });
 }

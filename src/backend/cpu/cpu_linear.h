@@ -1,10 +1,12 @@
 // Matrix products. Each weight of a LinearOp becomes a Segment when the plan is compiled; at a step the rows of all segments
 // are one loop over tasks. Three ways to compute a segment: float32 (exact, and formats without a fast path), 8-bit
 // activations, bfloat16; for few tokens rows are streamed in their own format, for many a tile of rows is re-laid in a
-// thread's scratch first.
+// thread's scratch first. Routers and gates always see float32 activations. Experts are several products at once: groups of rows
+// of one gathered input, each with segments of its own.
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "backend/cpu/cpu_step.h"
@@ -27,13 +29,48 @@ struct PreparedLinear {
   bool bf16 = false;
 };
 
+// Appends the first `rows` rows of the joined parts, whose products begin at `column` of the output.
+void add_segments(PreparedLinear& linear, std::span<const Weight> parts, int64_t rows, int64_t column,
+                  const float* bias, const KernelTable& kernels, ActivationType activations);
+
+struct LinearSource {  // rows that are multiplied
+  const float* data = nullptr;
+  int64_t stride = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+struct LinearTarget {
+  float* data = nullptr;  // row 0 belongs to row 0 of the source
+  int64_t stride = 0;
+};
+// Rows [first_row, first_row + rows) of a source meet these matrices.
+struct LinearGroup {
+  const PreparedLinear* linear = nullptr;
+  int64_t first_row = 0;
+  int64_t rows = 0;
+};
+
+// What a caller of multiply() will ask for at most, known when the plan is compiled.
+struct LinearNeeds {
+  int64_t rows = 0;  // of a source
+  int64_t columns = 0;
+  int64_t groups = 0;
+  int64_t segments = 0;      // of a group
+  int64_t segment_rows = 0;  // of a segment
+  bool int8 = false;
+  bool bf16 = false;
+};
+
 class CpuLinear {
  public:
   CpuLinear(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
-            const KernelTable& kernels, int threads);
+            const KernelTable& kernels, int threads, std::span<const LinearNeeds> others = {});
 
   // Index of the op in the plan.
   void run(const CpuStep& step, size_t op);
+  // All groups in one loop over the threads. Groups do not overlap.
+  void multiply(const CpuStep& step, const LinearSource& source, std::span<const LinearGroup> groups,
+                const LinearTarget& target);
   [[nodiscard]] uint64_t scratch_bytes() const;
 
  private:
@@ -43,13 +80,10 @@ class CpuLinear {
     int64_t rows;
     int64_t first_token;
     int64_t tokens;
+    int64_t group_rows;  // how many rows the segment meets in all: chooses the way
+    int64_t spread_row;  // of the group's first row, where activations are spread
   };
-  struct Source {  // the rows of the op's input
-    const float* data;
-    int64_t stride;
-    int64_t rows;
-    int64_t columns;
-  };
+  using Source = LinearSource;
 
   using SpreadFunction = decltype(FormatKernels::int8_spread);
   struct SpreadActivations {
@@ -58,9 +92,11 @@ class CpuLinear {
   };
 
   [[nodiscard]] SpreadActivations& spread_for(SpreadFunction function);
-  void quantise(const CpuStep& step, const PreparedLinear& linear, const Source& source);
-  void add_tasks(const LinearSegment& segment, const Source& source, int threads);
-  void run_task(const CpuStep& step, const Task& task, const Source& source, const Slice& output, int thread);
+  void quantise(const CpuStep& step, std::span<const LinearGroup> groups, const Source& source);
+  void spread(std::span<const LinearGroup> groups, const Source& source);
+  void add_tasks(const LinearSegment& segment, const LinearGroup& group, int64_t spread_row, int64_t groups,
+                 int threads);
+  void run_task(const Task& task, const Source& source, const LinearTarget& target, int thread);
   [[nodiscard]] std::byte* scratch(int thread) const;
 
   const KernelTable& kernels_;

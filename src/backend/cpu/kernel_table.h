@@ -109,7 +109,17 @@ struct ScaleLogitsArgs {
   float softcap = 0;  // 0: none
 };
 
-// Rows of weights times rows of activations: out[t, r] = sum over k of w[r, k] * x[t, k] + bias[r].
+// What a partial product along K finds in `out` and leaves there. The bias is added last.
+enum class Accumulate : uint8_t {
+  kWhole,   // all of K: starts from 0, ends with the bias
+  kFirst,   // starts from 0
+  kMiddle,  // adds to what is there
+  kLast,    // adds to what is there, then the bias
+};
+
+// Rows of weights times rows of activations: out[t, r] = sum over k of w[r, k] * x[t, k] + bias[r]. Sums of chunks of
+// kFloatChunk columns are added in order, so parts of K must begin at multiples of it.
+inline constexpr int64_t kFloatChunk = 1024;
 struct FloatDotArgs {
   const std::byte* weights = nullptr;
   int64_t row_stride = 0;  // bytes
@@ -121,9 +131,11 @@ struct FloatDotArgs {
   const float* bias = nullptr;  // [rows]; null: none
   float* out = nullptr;
   int64_t out_stride = 0;
+  Accumulate accumulate = Accumulate::kWhole;
 };
 
-// The same with bfloat16 weights and activations, summed in float32.
+// The same with bfloat16 weights and activations, summed in float32. Parts of K may begin anywhere.
+inline constexpr int64_t kBf16Chunk = 2048;
 struct Bf16DotArgs {
   const uint16_t* weights = nullptr;
   int64_t row_stride = 0;  // values
@@ -135,6 +147,7 @@ struct Bf16DotArgs {
   const float* bias = nullptr;
   float* out = nullptr;
   int64_t out_stride = 0;
+  Accumulate accumulate = Accumulate::kWhole;
 };
 
 // Activations in 8 bits, blocks of 32 along a row: x = code * scale. Codes lie in [-127, 127].
@@ -161,7 +174,9 @@ struct Int8DotArgs {
   int64_t out_stride = 0;
   const std::byte* spread = nullptr;  // what the format's int8_spread wrote, when it has one
 };
-inline constexpr int64_t kMaxDotTokens = 3;
+inline constexpr int64_t kMaxDotTokens = 8;
+// Blocks of K that are re-laid at a time: what all tokens then pass over stays in the first-level cache.
+inline constexpr int64_t kTileBlocks = 16;
 // Bytes that int8_spread writes at most for one token.
 [[nodiscard]] constexpr int64_t int8_spread_bytes(int64_t blocks) {
   return (blocks + 8) * 96;
@@ -173,7 +188,9 @@ struct Int8PackArgs {
   const std::byte* weights = nullptr;
   int64_t row_stride = 0;
   int64_t rows = 0;
+  int64_t first_block = 0;
   int64_t blocks = 0;
+  int64_t row_blocks = 0;  // of the whole row: what follows is fetched ahead
   uint8_t* codes = nullptr;
   float* scales = nullptr;
 };
@@ -187,6 +204,7 @@ struct Int8TileArgs {
   const float* bias = nullptr;
   float* out = nullptr;
   int64_t out_stride = 0;
+  Accumulate accumulate = Accumulate::kWhole;
 };
 
 // What a format has on an instruction set. Null entries mean the generic way: rows are decoded by formats/ and multiplied
@@ -241,6 +259,17 @@ struct AttendSequence {
   int64_t past = 0;
 };
 
+// sequence_args.h
+struct ConvArgs;
+struct ShiftArgs;
+struct WkvArgs;
+struct SelectiveScanArgs;
+struct HeadScanArgs;
+struct DeltaArgs;
+struct DeltaInputArgs;
+struct LatentSoftmaxArgs;
+struct LatentMixArgs;
+
 struct KernelTable {
   const char* name = nullptr;         // as TESSERA_ISA spells it
   const char* description = nullptr;  // "AVX2 with FMA and F16C"
@@ -255,6 +284,23 @@ struct KernelTable {
   void (*scale_logits)(const ScaleLogitsArgs& args, int64_t first, int64_t last) = nullptr;
   void (*scale)(float* values, int64_t count, float factor) = nullptr;
   void (*add)(float* values, const float* others, int64_t count) = nullptr;
+  // values += factor * others
+  void (*add_scaled)(float* values, const float* others, float factor, int64_t count) = nullptr;
+  // gate = min(gate, limit), up = clamp(up, -limit, limit) + offset (limit 0: none); gate may be null
+  void (*limit_gated)(float* gate, float* up, float limit, float offset, int64_t count) = nullptr;
+
+  // Ops that walk along a sequence: channels, columns or heads [first, last) of one sequence (sequence_args.h).
+  void (*causal_conv)(const ConvArgs& args, int64_t first, int64_t last) = nullptr;
+  void (*token_shift)(const ShiftArgs& args, int64_t first, int64_t last) = nullptr;
+  void (*wkv)(const WkvArgs& args, int64_t first, int64_t last) = nullptr;
+  void (*selective_scan)(const SelectiveScanArgs& args, int64_t first, int64_t last) = nullptr;
+  void (*head_scan)(const HeadScanArgs& args, int64_t first, int64_t last) = nullptr;
+  void (*delta_inputs)(const DeltaInputArgs& args, int64_t first, int64_t last) = nullptr;  // tokens
+  void (*delta_rule)(const DeltaArgs& args, int64_t first, int64_t last) = nullptr;  // columns of a head
+
+  // Latent attention: a step of the running softmax, and the mix that follows it.
+  void (*latent_softmax)(const LatentSoftmaxArgs& args) = nullptr;
+  void (*latent_mix)(const LatentMixArgs& args) = nullptr;
 
   // Writes keys and values of tokens [first, last) of the sequence, one kv head.
   void (*store_kv)(const AttendArgs& args, const AttendSequence& sequence, int64_t kv_head, int64_t first,

@@ -52,34 +52,43 @@ TESSERA_INLINE void tile(const Bf16DotArgs& args, int64_t row, int64_t token) {
             _mm512_dpbf16_ps(total[r][n], load_bf16s(w + r * args.row_stride + column, mask), values);
     }
   }
+  const bool fresh = args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kFirst;
+  const bool biased =
+      args.bias != nullptr && (args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kLast);
   float* out = args.out + token * args.out_stride + row;
   TESSERA_UNROLL
   for (int n = 0; n < N; ++n) {
     float* place = out + n * args.out_stride;
     if constexpr (R % 4 == 0) {
       V4 sums = sum4(total[0][n], total[1][n], total[2][n], total[3][n]);
-      if (args.bias != nullptr) sums += *reinterpret_cast<const UnalignedV4*>(args.bias + row);
+      if (!fresh) sums += *reinterpret_cast<const UnalignedV4*>(place);
+      if (biased) sums += *reinterpret_cast<const UnalignedV4*>(args.bias + row);
       *reinterpret_cast<UnalignedV4*>(place) = sums;
     } else {
       TESSERA_UNROLL
-      for (int r = 0; r < R; ++r)
-        place[r] = sum(total[r][n]) + (args.bias == nullptr ? 0.0f : args.bias[row + r]);
+      for (int r = 0; r < R; ++r) {
+        float value = sum(total[r][n]);
+        if (!fresh) value += place[r];
+        if (biased) value += args.bias[row + r];
+        place[r] = value;
+      }
     }
   }
 }
 
-template <int R>
-TESSERA_INLINE void tokens(const Bf16DotArgs& args, int64_t row) {
-  int64_t token = 0;
-  for (; token + kTileTokens <= args.tokens; token += kTileTokens) tile<R, kTileTokens>(args, row, token);
-  for (; token + 2 <= args.tokens; token += 2) tile<R, 2>(args, row, token);
-  if (token < args.tokens) tile<R, 1>(args, row, token);
+// The tokens stay in the first-level cache while the rows pass.
+template <int N>
+TESSERA_INLINE void rows(const Bf16DotArgs& args, int64_t token) {
+  int64_t row = 0;
+  for (; row + kTileRows <= args.rows; row += kTileRows) tile<kTileRows, N>(args, row, token);
+  for (; row < args.rows; ++row) tile<1, N>(args, row, token);
 }
 
 void bf16_dot(const Bf16DotArgs& args) {
-  int64_t row = 0;
-  for (; row + kTileRows <= args.rows; row += kTileRows) tokens<kTileRows>(args, row);
-  for (; row < args.rows; ++row) tokens<1>(args, row);
+  int64_t token = 0;
+  for (; token + kTileTokens <= args.tokens; token += kTileTokens) rows<kTileTokens>(args, token);
+  for (; token + 2 <= args.tokens; token += 2) rows<2>(args, token);
+  if (token < args.tokens) rows<1>(args, token);
 }
 
 void to_bf16(const float* x, int64_t count, uint16_t* out) {

@@ -1,5 +1,5 @@
 // Matrix products in float32 with weights decoded in registers. One scheme for every format and size: lane l of an
-// accumulator sums columns l, l + kWidth, ... in order, and the lanes are added at the end in a fixed order, so that a
+// accumulator sums columns l, l + kWidth, ... of a chunk in order, the lanes are added in a fixed order, then the chunks, so that a
 // result depends neither on how many tokens are computed together nor on how rows are split.
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/simd.h"
@@ -68,8 +68,9 @@ struct LoadQ4_0 {
   static Vf rest(const std::byte*, int64_t) { return Vf{}; }
 };
 
+// Columns [first, last) of a tile; first is a multiple of kFloatChunk, so of kUnit.
 template <class Load, int R, int N>
-TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token) {
+TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token, int64_t first, int64_t last) {
   const std::byte* w[R];
   const float* x[N];
   Vf total[R][N];
@@ -82,8 +83,8 @@ TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token) {
     TESSERA_UNROLL
     for (int n = 0; n < N; ++n) total[r][n] = Vf{};
   }
-  const int64_t units = args.columns / kUnit;
-  for (int64_t unit = 0; unit < units; ++unit) {
+  const int64_t units = last / kUnit;
+  for (int64_t unit = first / kUnit; unit < units; ++unit) {
     float scale[R];
     TESSERA_UNROLL
     for (int r = 0; r < R; ++r) scale[r] = Load::scale(w[r] + unit * Load::kUnitBytes);
@@ -102,8 +103,8 @@ TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token) {
   }
   // Columns beyond the last unit: plain formats only.
   constexpr int64_t kBytes = Load::kUnitBytes / kUnit;
-  for (int64_t column = units * kUnit; column < args.columns; column += kWidth) {
-    const int64_t count = args.columns - column < kWidth ? args.columns - column : kWidth;
+  for (int64_t column = units * kUnit; column < last; column += kWidth) {
+    const int64_t count = last - column < kWidth ? last - column : kWidth;
     TESSERA_UNROLL
     for (int n = 0; n < N; ++n) {
       const Vf values = count == kWidth ? load(x[n] + column) : load_partial(x[n] + column, count);
@@ -112,6 +113,10 @@ TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token) {
         total[r][n] = fma(Load::rest(w[r] + column * kBytes, count), values, total[r][n]);
     }
   }
+  const bool fresh =
+      first == 0 && (args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kFirst);
+  const bool biased = last == args.columns && args.bias != nullptr &&
+                      (args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kLast);
   float* out = args.out + token * args.out_stride + row;
   TESSERA_UNROLL
   for (int n = 0; n < N; ++n) {
@@ -120,33 +125,56 @@ TESSERA_INLINE void tile(const FloatDotArgs& args, int64_t row, int64_t token) {
       TESSERA_UNROLL
       for (int r = 0; r < R; r += 4) {
         V4 sums = sum4(total[r][n], total[r + 1][n], total[r + 2][n], total[r + 3][n]);
-        if (args.bias != nullptr) sums += *reinterpret_cast<const UnalignedV4*>(args.bias + row + r);
+        if (!fresh) sums += *reinterpret_cast<const UnalignedV4*>(place + r);
+        if (biased) sums += *reinterpret_cast<const UnalignedV4*>(args.bias + row + r);
         *reinterpret_cast<UnalignedV4*>(place + r) = sums;
       }
     } else {
       TESSERA_UNROLL
-      for (int r = 0; r < R; ++r)
-        place[r] = sum(total[r][n]) + (args.bias == nullptr ? 0.0f : args.bias[row + r]);
+      for (int r = 0; r < R; ++r) {
+        float value = sum(total[r][n]);
+        if (!fresh) value += place[r];
+        if (biased) value += args.bias[row + r];
+        place[r] = value;
+      }
     }
   }
 }
 
-template <class Load, int R>
-TESSERA_INLINE void tokens(const FloatDotArgs& args, int64_t row) {
-  int64_t token = 0;
-  for (; token + kTileTokens <= args.tokens; token += kTileTokens)
-    tile<Load, R, kTileTokens>(args, row, token);
-  for (; token + 2 <= args.tokens; token += 2) tile<Load, R, 2>(args, row, token);
-  if (token < args.tokens) tile<Load, R, 1>(args, row, token);
+// The tokens' chunk stays in the first-level cache while the rows pass.
+template <class Load, int N>
+TESSERA_INLINE void rows(const FloatDotArgs& args, int64_t token, int64_t first, int64_t last) {
+  int64_t row = 0;
+  for (; row + kTileRows <= args.rows; row += kTileRows)
+    tile<Load, kTileRows, N>(args, row, token, first, last);
+  for (; row < args.rows; ++row) tile<Load, 1, N>(args, row, token, first, last);
+}
+
+// One token: rows pass once, every chunk of a few rows at a time.
+template <class Load>
+TESSERA_INLINE void one_token(const FloatDotArgs& args) {
+  int64_t row = 0;
+  for (; row + 8 <= args.rows; row += 8)
+    for (int64_t first = 0; first < args.columns; first += kFloatChunk)
+      tile<Load, 8, 1>(args, row, 0, first,
+                       args.columns - first < kFloatChunk ? args.columns : first + kFloatChunk);
+  for (; row < args.rows; ++row)
+    for (int64_t first = 0; first < args.columns; first += kFloatChunk)
+      tile<Load, 1, 1>(args, row, 0, first,
+                       args.columns - first < kFloatChunk ? args.columns : first + kFloatChunk);
 }
 
 template <class Load>
 void float_dot(const FloatDotArgs& args) {
-  int64_t row = 0;
-  if (args.tokens == 1)
-    for (; row + 8 <= args.rows; row += 8) tile<Load, 8, 1>(args, row, 0);
-  for (; row + kTileRows <= args.rows; row += kTileRows) tokens<Load, kTileRows>(args, row);
-  for (; row < args.rows; ++row) tokens<Load, 1>(args, row);
+  if (args.tokens == 1) return one_token<Load>(args);
+  for (int64_t first = 0; first < args.columns; first += kFloatChunk) {
+    const int64_t last = args.columns - first < kFloatChunk ? args.columns : first + kFloatChunk;
+    int64_t token = 0;
+    for (; token + kTileTokens <= args.tokens; token += kTileTokens)
+      rows<Load, kTileTokens>(args, token, first, last);
+    for (; token + 2 <= args.tokens; token += 2) rows<Load, 2>(args, token, first, last);
+    if (token < args.tokens) rows<Load, 1>(args, token, first, last);
+  }
 }
 
 template <class Load>

@@ -7,6 +7,12 @@ namespace tessera::cpu::TESSERA_KERNEL_NAMESPACE {
 namespace {
 
 constexpr int kBlockVectors = 32 / kWidth;
+// Tokens that share the loads of a row: as many as the registers hold sums for.
+#if defined(TESSERA_SIMD_AVX512)
+constexpr int kMostTokens = 8;
+#else
+constexpr int kMostTokens = 4;
+#endif
 
 TESSERA_INLINE void store_bytes(int8_t* p, Vi v) {
 #if defined(TESSERA_SIMD_AVX512)
@@ -277,12 +283,29 @@ using KernelQ4_0 = BlockQ4_0;
 
 #endif
 
+// Rows are taken some at a time, so that they are still in the cache when a second group of tokens needs them.
 template <class Block>
-void int8_dot(const Int8DotArgs& args) {
-  int64_t token = 0;
-  for (; token + 3 <= args.tokens; token += 3) dot_rows<Block, 3>(args, token);
-  if (token + 2 == args.tokens) dot_rows<Block, 2>(args, token);
-  if (token + 1 == args.tokens) dot_rows<Block, 1>(args, token);
+void int8_dot(const Int8DotArgs& whole) {
+  constexpr int64_t kSome = 32;
+  Int8DotArgs args = whole;
+  for (int64_t row = 0; row < whole.rows; row += kSome) {
+    args.weights = whole.weights + row * whole.row_stride;
+    args.rows = whole.rows - row < kSome ? whole.rows - row : kSome;
+    args.bias = whole.bias == nullptr ? nullptr : whole.bias + row;
+    args.out = whole.out + row;
+    int64_t token = 0;
+    if (kMostTokens == 8) {
+      for (; token + 8 <= args.tokens; token += 8) dot_rows<Block, kMostTokens>(args, token);
+      if (args.tokens - token >= 5) {
+        dot_rows<Block, kMostTokens == 8 ? 5 : 1>(args, token);
+        token += 5;
+      }
+    }
+    for (; token + 4 <= args.tokens; token += 4) dot_rows<Block, 4>(args, token);
+    if (token + 3 == args.tokens) dot_rows<Block, 3>(args, token);
+    if (token + 2 == args.tokens) dot_rows<Block, 2>(args, token);
+    if (token + 1 == args.tokens) dot_rows<Block, 1>(args, token);
+  }
 }
 
 template <class Block>

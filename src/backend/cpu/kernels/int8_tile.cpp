@@ -1,6 +1,6 @@
 // Quantised weights times 8-bit activations for many tokens. A tile of rows is re-laid so that a vector holds four codes of
-// each of kWidth rows: sums then run along K inside a lane, and one broadcast of four activations serves all rows. The re-laid
-// tile stays in the second-level cache while all tokens pass over it.
+// each of kWidth rows: sums then run along K inside a lane, and one broadcast of four activations serves all rows. K is cut into pieces of
+// kTileBlocks blocks: a re-laid piece stays in the first-level cache while all tokens pass over it.
 #include "backend/cpu/kernels/int8_simd.h"
 #include "backend/cpu/kernels/kernels.h"
 
@@ -106,6 +106,12 @@ void int8_pack(const Int8PackArgs& args) {
       const int64_t row = first + r < args.rows ? first + r : args.rows - 1;
       rows[r] = args.weights + row * args.row_stride;
     }
+    // The rows' next blocks come while these are computed with.
+    const int64_t next = args.first_block + args.blocks;
+    const int64_t ahead = next + args.blocks < args.row_blocks ? args.blocks : args.row_blocks - next;
+    for (const std::byte* row : rows)
+      for (int64_t byte = 0; byte < ahead * Pack::kBytes; byte += 64)
+        __builtin_prefetch(row + next * Pack::kBytes + byte, 0, 2);
     // Scales are collected as halves for some blocks and then converted together.
     constexpr int64_t kSome = 16;
     uint16_t halves[kSome][kWidth];
@@ -113,9 +119,10 @@ void int8_pack(const Int8PackArgs& args) {
       const int64_t count = args.blocks - start < kSome ? args.blocks - start : kSome;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t block = start + i;
-        pack_block<Pack>(rows, block * Pack::kBytes, args.codes + (block * kGroups * kRows + first) * 4);
+        const int64_t offset = (args.first_block + block) * Pack::kBytes;
+        pack_block<Pack>(rows, offset, args.codes + (block * kGroups * kRows + first) * 4);
         TESSERA_UNROLL
-        for (int r = 0; r < kWidth; ++r) std::memcpy(&halves[i][r], rows[r] + block * Pack::kBytes, 2);
+        for (int r = 0; r < kWidth; ++r) std::memcpy(&halves[i][r], rows[r] + offset, 2);
       }
       for (int64_t i = 0; i < count; ++i) {
         float* place = args.scales + (start + i) * kRows + first;
@@ -129,10 +136,18 @@ void int8_pack(const Int8PackArgs& args) {
 template <int N>
 TESSERA_INLINE void tile(const Int8TileArgs& args, int64_t token) {
   Vf total[kRowVectors][N];
+  const bool fresh = args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kFirst;
   TESSERA_UNROLL
   for (int v = 0; v < kRowVectors; ++v) {
+    const int64_t rows = args.rows - v * kWidth;
     TESSERA_UNROLL
-    for (int n = 0; n < N; ++n) total[v][n] = Vf{};
+    for (int n = 0; n < N; ++n) {
+      const float* out = args.out + (token + n) * args.out_stride + v * kWidth;
+      if (fresh || rows <= 0)
+        total[v][n] = Vf{};
+      else
+        total[v][n] = rows >= kWidth ? load(out) : load_partial(out, rows);
+    }
   }
   const int8_t* x = args.x.codes + token * args.x.code_stride;
   const float* x_scales = args.x.scales + token * args.x.block_stride;
@@ -178,17 +193,17 @@ TESSERA_INLINE void tile(const Int8TileArgs& args, int64_t token) {
   for (int v = 0; v < kRowVectors; ++v) {
     const int64_t rows = args.rows - v * kWidth;
     if (rows <= 0) break;
+    Vf bias = {};
+    if (args.bias != nullptr &&
+        (args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kLast))
+      bias = rows >= kWidth ? load(args.bias + v * kWidth) : load_partial(args.bias + v * kWidth, rows);
     TESSERA_UNROLL
     for (int n = 0; n < N; ++n) {
       float* out = args.out + (token + n) * args.out_stride + v * kWidth;
-      if (rows >= kWidth) {
-        store(out, args.bias == nullptr ? total[v][n] : total[v][n] + load(args.bias + v * kWidth));
-      } else {
-        store_partial(
-            out,
-            args.bias == nullptr ? total[v][n] : total[v][n] + load_partial(args.bias + v * kWidth, rows),
-            rows);
-      }
+      if (rows >= kWidth)
+        store(out, total[v][n] + bias);
+      else
+        store_partial(out, total[v][n] + bias, rows);
     }
   }
 }

@@ -18,8 +18,13 @@ void fill_kernel_table(KernelTable& table) {
   table.scale_logits = scale_logits;
   table.scale = scale;
   table.add = add;
+  table.add_scaled = add_scaled;
+  table.limit_gated = limit_gated;
   table.store_kv = store_kv;
   table.attend = attend;
+  add_recurrent_kernels(table);
+  add_delta_kernels(table);
+  add_latent_kernels(table);
   add_float_kernels(table);
   add_int8_dot_kernels(table);
   add_int8_tile_kernels(table);

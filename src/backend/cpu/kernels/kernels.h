@@ -17,6 +17,14 @@ void scale_logits(const ScaleLogitsArgs& args, int64_t first, int64_t last);
 void scale(float* values, int64_t count, float factor);
 void add(float* values, const float* others, int64_t count);
 
+void add_scaled(float* values, const float* others, float factor, int64_t count);
+void limit_gated(float* gate, float* up, float limit, float offset, int64_t count);
+
+// recurrent.cpp, delta.cpp, latent.cpp
+void add_recurrent_kernels(KernelTable& table);
+void add_delta_kernels(KernelTable& table);
+void add_latent_kernels(KernelTable& table);
+
 // attend.cpp
 void store_kv(const AttendArgs& args, const AttendSequence& sequence, int64_t kv_head, int64_t first,
               int64_t last);

@@ -220,6 +220,18 @@ void add(float* values, const float* others, int64_t count) {
   for_columns(count, [&](auto at, auto put) { put(values, at(values) + at(others)); });
 }
 
+void add_scaled(float* values, const float* others, float factor, int64_t count) {
+  for_columns(count, [&](auto at, auto put) { put(values, fma(splat(factor), at(others), at(values))); });
+}
+
+void limit_gated(float* gate, float* up, float limit, float offset, int64_t count) {
+  const Vf high = splat(limit != 0.0f ? limit : __builtin_inff());
+  for_columns(count, [&](auto at, auto put) {
+    if (gate != nullptr) put(gate, min(high, at(gate)));
+    put(up, min(high, max(-high, at(up))) + offset);
+  });
+}
+
 void scale(float* values, int64_t count, float factor) {
   for_columns(count, [&](auto at, auto put) { put(values, at(values) * factor); });
 }

@@ -75,5 +75,23 @@ TESSERA_INLINE Vf sigmoid(Vf x) {
   return 1.0f / (1.0f + exp(-x));
 }
 
+// log(1 + exp(x)) = max(x, 0) + log(1 + z) with z = exp(-|x|) <= 1, and log(1 + z) = 2 artanh(z / (2 + z)) by its series to
+// the 17th power (the argument is at most 1/3).
+TESSERA_INLINE Vf softplus(Vf x) {
+  const Vf z = exp(-absolute(x));
+  const Vf w = z / (z + 2.0f);
+  const Vf square = w * w;
+  Vf p = splat(2.0f / 17);
+  p = fma(p, square, splat(2.0f / 15));
+  p = fma(p, square, splat(2.0f / 13));
+  p = fma(p, square, splat(2.0f / 11));
+  p = fma(p, square, splat(2.0f / 9));
+  p = fma(p, square, splat(2.0f / 7));
+  p = fma(p, square, splat(2.0f / 5));
+  p = fma(p, square, splat(2.0f / 3));
+  p = fma(p, square, splat(2.0f));
+  return max(splat(0.0f), x) + p * w;
+}
+
 }  // namespace
 }  // namespace tessera::cpu::TESSERA_KERNEL_NAMESPACE
