@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -57,6 +58,9 @@ class AlignedText {
 
   // transform(changes, skipped) of the whole text in place.
   void transform(std::span<const CharacterChange> changes, size_t skipped);
+
+  // Takes another text as a whole; only for a text that is not tracked.
+  void replace_untracked(std::string text) { text_ = std::move(text); }
 
   // Puts `prefix` in front (nothing happens to an empty text).
   void prepend(std::string_view prefix);

@@ -18,13 +18,13 @@ class MergeTable {
   };
 
   void reserve(size_t rules) {
-    const size_t wanted = std::bit_ceil(rules * 2 + 16);
+    const size_t wanted = std::bit_ceil(rules * 4 / 3 + 16);
     if (wanted > entries_.size()) rehash(wanted);
   }
 
   // A pair given twice keeps its last rule.
   void add(int32_t left, int32_t right, Rule rule) {
-    if ((size_ + 1) * 2 > entries_.size()) rehash(std::bit_ceil((size_ + 1) * 4 + 16));
+    if ((size_ + 1) * 4 > entries_.size() * 3) rehash(entries_.size() * 2);
     const uint64_t key = key_of(left, right);
     size_t at = slot_of(key);
     while (entries_[at].key != kFree && entries_[at].key != key) at = (at + 1) & mask_;

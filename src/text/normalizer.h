@@ -38,9 +38,7 @@ enum class UnicodeForm { kNfc, kNfd, kNfkc, kNfkd };
 [[nodiscard]] Result<std::unique_ptr<Normalizer>> make_precompiled(std::string charsmap,
                                                                    std::string_view where);
 
-// Changes that bring `text` into a normal form (unicode_form.cpp). False, and nothing written, when the text is
-// known to be in that form.
-[[nodiscard]] bool unicode_form_changes(std::string_view text, UnicodeForm form,
-                                        std::vector<CharacterChange>* out);
+// Brings the text into a normal form (unicode_form.cpp).
+void apply_unicode_form(AlignedText& text, UnicodeForm form);
 
 }  // namespace tessera

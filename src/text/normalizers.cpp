@@ -74,11 +74,6 @@ void lowercase(AlignedText& text) {
   if (any) text.transform(changes, 0);
 }
 
-void apply_form(AlignedText& text, UnicodeForm form) {
-  Changes changes;
-  if (unicode_form_changes(text.text(), form, &changes)) text.transform(changes, 0);
-}
-
 class Sequence : public Normalizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
@@ -95,7 +90,7 @@ class Form : public Normalizer {
  public:
   explicit Form(UnicodeForm form) : form_(form) {}
   Status apply(AlignedText& text, RegexScratch&) const override {
-    apply_form(text, form_);
+    apply_unicode_form(text, form_);
     return {};
   }
 
@@ -233,7 +228,7 @@ class Bert : public Normalizer {
     }
     if (options_.handle_chinese_chars) space_ideographs(text);
     if (options_.strip_accents) {
-      apply_form(text, UnicodeForm::kNfd);
+      apply_unicode_form(text, UnicodeForm::kNfd);
       filter(text, [](char32_t c) { return !unicode::is_nonspacing_mark(c); });
     }
     if (options_.lowercase) lowercase(text);

@@ -72,6 +72,7 @@ struct Tokenizer::State {
                                         const EncodeOptions& options, Details details, OffsetUnit unit) const;
   void add_details(const Word& word, size_t first, int32_t type_id, const Workspace& work,
                    Encoding& out) const;
+  void drop_surplus_words(const std::vector<size_t>& ends, Workspace& work, Encoding& out) const;
   [[nodiscard]] std::string_view decoded_piece(int32_t id) const;
 };
 
@@ -144,6 +145,36 @@ void Tokenizer::State::add_details(const Word& word, size_t first, int32_t type_
   }
 }
 
+// The words that the reference still encodes when the result is to be cut to a length: from the side that is kept, up
+// to the one that reaches it. (How many tokens there were before cutting decides how two texts share the room.)
+void Tokenizer::State::drop_surplus_words(const std::vector<size_t>& ends, Workspace& work,
+                                          Encoding& out) const {
+  const TruncationRule& rule = *parts.truncation;
+  const size_t total = work.sink.ids.size();
+  size_t begin = 0;
+  size_t end = total;
+  const std::vector<Word>& words = work.text.words;
+  if (rule.side == TruncationSide::kRight) {
+    for (size_t i = 0; i < words.size() && end == total; ++i)
+      if (words[i].token < 0 && ends[i] >= rule.max_length) end = ends[i];
+  } else {
+    for (size_t i = words.size(); i > 0 && begin == 0; --i) {
+      const size_t first = i > 1 ? ends[i - 2] : 0;
+      if (words[i - 1].token < 0 && total - first >= rule.max_length) begin = first;
+    }
+  }
+  const auto keep = [&](auto& list) {
+    if (list.empty()) return;
+    list.erase(list.begin() + static_cast<ptrdiff_t>(end), list.end());
+    list.erase(list.begin(), list.begin() + static_cast<ptrdiff_t>(begin));
+  };
+  keep(work.sink.ids);
+  keep(out.offsets);
+  keep(out.type_ids);
+  keep(out.special);
+  keep(out.pieces);
+}
+
 Result<Encoding> Tokenizer::State::encode_one(std::string_view text, int32_t type_id,
                                               const EncodeOptions& options, Details details, OffsetUnit unit,
                                               Workspace& work) const {
@@ -156,6 +187,9 @@ Result<Encoding> Tokenizer::State::encode_one(std::string_view text, int32_t typ
   sink.controls =
       options.added_tokens == AddedTokenText::kParse ? ControlTokens::kAllowed : ControlTokens::kAvoided;
   Encoding out;
+  const bool cuts = options.truncation == Truncation::kAsFileSays && parts.truncation.has_value() &&
+                    (parts.truncation->strategy != TruncationStrategy::kOnlySecond || type_id != 0);
+  std::vector<size_t> ends;  // tokens up to each word's end
   const std::string_view whole = work.text.text.text();
   for (const Word& word : work.text.words) {
     const size_t first = sink.ids.size();
@@ -165,7 +199,9 @@ Result<Encoding> Tokenizer::State::encode_one(std::string_view text, int32_t typ
       TESSERA_TRY_STATUS(
           parts.model->tokenize(whole.substr(word.begin, word.end - word.begin), *work.model, sink));
     if (all) add_details(word, first, type_id, work, out);
+    if (cuts) ends.push_back(sink.ids.size());
   }
+  if (cuts) drop_surplus_words(ends, work, out);
   if (all && unit == OffsetUnit::kCharacters) out.offsets = character_offsets(text, out.offsets);
   out.unit = unit;
   out.detailed = all;

@@ -108,6 +108,9 @@ class Tokenizer {
  private:
   friend class StreamDecoder;
   struct State;
+  enum class TextMemory { kOrdinary, kMapped };  // kMapped: the text is a whole mapped file
+  [[nodiscard]] static Result<Tokenizer> from_json_text(std::string_view text, TextMemory memory,
+                                                        const TokenizerFiles& files, const std::string& name);
   explicit Tokenizer(std::unique_ptr<State> state);
   [[nodiscard]] DecoderRun start_decoding() const;
   void decode_one(DecoderRun& run, int32_t id, DecodeSpecial special) const;

@@ -30,10 +30,14 @@ Result<Tokenizer> read_sentencepiece(const std::string& path, const TokenizerFil
 
 Result<Tokenizer> Tokenizer::from_folder(const std::string& path) {
   TokenizerFiles files;
-  TESSERA_TRY(files.tokenizer_json, read_if_there(path + "/tokenizer.json"));
   TESSERA_TRY(files.tokenizer_config_json, read_if_there(path + "/tokenizer_config.json"));
   TESSERA_TRY(files.special_tokens_map_json, read_if_there(path + "/special_tokens_map.json"));
-  if (!files.tokenizer_json.empty()) return from_json(files, path + "/tokenizer.json");
+  if (const std::string json = path + "/tokenizer.json"; file_exists(json)) {
+    TESSERA_TRY(const std::shared_ptr<MappedFile> file, MappedFile::open(json));
+    const auto bytes = file->bytes();
+    return from_json_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, TextMemory::kMapped,
+                          files, json);
+  }
   if (const std::string tekken = path + "/tekken.json"; file_exists(tekken)) {
     TESSERA_TRY(const std::string text, read_file(tekken));
     return tokenizer_from_tekken(text, tekken);

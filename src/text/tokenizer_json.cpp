@@ -1,6 +1,7 @@
 // tokenizer.json to a Tokenizer. The vocabulary and the merges, nearly all of the file, are read by simdjson
 // straight into their tables; everything else is small and goes through the checked helpers of base/json.h.
 #include <simdjson.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,9 @@ namespace tessera {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
+
+constexpr size_t kBytesPerPiece = 100;
+constexpr size_t kBytesPerMerge = 64;
 
 Failure bad_json(std::string_view where, simdjson::error_code error) {
   return fail(ErrorCode::kBadData, "{}: {}", where, simdjson::error_message(error));
@@ -315,6 +319,13 @@ Result<std::optional<TruncationRule>> read_truncation(const Json& value, const s
   return std::optional(rule);
 }
 
+// The parser reads some bytes past the end. Behind a mapped file the rest of the last page is readable.
+bool readable_behind(size_t size) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t used = size % page;
+  return used != 0 && page - used >= simdjson::SIMDJSON_PADDING;
+}
+
 // Everything of the file but the model, and the model.
 struct File {
   Json members = Json::object();
@@ -360,11 +371,26 @@ const Json& member(const Json& object, std::string_view key) {
 }  // namespace
 
 Result<Tokenizer> Tokenizer::from_json(const TokenizerFiles& files, const std::string& name) {
+  return from_json_text(files.tokenizer_json, TextMemory::kOrdinary, files, name);
+}
+
+Result<Tokenizer> Tokenizer::from_json_text(std::string_view text, TextMemory memory,
+                                            const TokenizerFiles& files, const std::string& name) {
   ondemand::parser parser;
-  const simdjson::padded_string padded(files.tokenizer_json);
+  simdjson::padded_string copy;
+  simdjson::padded_string_view padded;
+  if (memory == TextMemory::kMapped && readable_behind(text.size())) {
+    padded = simdjson::padded_string_view(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
+  } else {
+    copy = simdjson::padded_string(text);
+    padded = copy;
+  }
   ondemand::document document;
   if (auto error = parser.iterate(padded).get(document)) return bad_json(name, error);
   File file;
+  // Growing these tables step by step would move megabytes; published files take about 100 bytes a piece.
+  file.model.vocabulary.reserve(text.size() / kBytesPerPiece, text.size() / kBytesPerPiece * 8);
+  file.model.merges.reserve(text.size() / kBytesPerMerge);
   TESSERA_TRY_STATUS(read_file_members(document, file, name));
   const Json& members = file.members;
   const Json& version = member(members, "version");

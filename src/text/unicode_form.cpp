@@ -148,21 +148,9 @@ void compose_parts(std::vector<Part>& parts, const StableTable& table) {
   parts.resize(out);
 }
 
-}  // namespace
-
-bool unicode_form_changes(std::string_view text, UnicodeForm form, std::vector<CharacterChange>* out) {
-  if (unicode::is_ascii(text)) return false;
-  const StableTable& table = StableTable::get();
-  bool stable = true;
-  for (size_t i = 0; i < text.size() && stable;) {
-    const unicode::Character c = unicode::decode(text, i);
-    stable = c.code < 0x80 || table.stable(c.code, form);
-    i += c.length;
-  }
-  if (stable) return false;
-
-  std::vector<Part> parts;
-  parts.reserve(text.size());
+// Normalizes a text that begins with a character that is stable, or is the beginning of everything.
+void normalize_region(std::string_view text, UnicodeForm form, std::vector<Part>& parts) {
+  parts.clear();
   size_t run = 0;  // start of the run that reordering may still change
   const auto sort_run = [&] {
     std::stable_sort(parts.begin() + static_cast<ptrdiff_t>(run), parts.end(),
@@ -187,10 +175,74 @@ bool unicode_form_changes(std::string_view text, UnicodeForm form, std::vector<C
     }
   }
   if (parts.size() - run > 1) sort_run();
-  if (composes(form)) compose_parts(parts, table);
-  out->reserve(parts.size());
-  for (const Part& part : parts) out->push_back({part.code, part.change});
-  return true;
+  if (composes(form)) compose_parts(parts, StableTable::get());
+}
+
+// Walks over the text: unchanged(view) for stretches that the form leaves alone, changed(parts) for the others. A
+// region that changes starts with the stable character before the first one that is not, which it may be joined
+// with, and ends before the next stable one.
+template <class Unchanged, class Changed>
+void walk_regions(std::string_view text, UnicodeForm form, Unchanged unchanged, Changed changed) {
+  const StableTable& table = StableTable::get();
+  std::vector<Part> parts;
+  size_t done = 0;
+  size_t last = 0;  // where the character before `i` starts
+  for (size_t i = 0; i < text.size();) {
+    const unicode::Character c = unicode::decode(text, i);
+    if (c.code < 0x80 || table.stable(c.code, form)) {
+      last = i;
+      i += c.length;
+      continue;
+    }
+    const size_t begin = std::max(last, done);
+    size_t end = i + c.length;
+    while (end < text.size()) {
+      const unicode::Character next = unicode::decode(text, end);
+      if (next.code < 0x80 || table.stable(next.code, form)) break;
+      end += next.length;
+    }
+    if (done < begin) unchanged(text.substr(done, begin - done));
+    normalize_region(text.substr(begin, end - begin), form, parts);
+    changed(parts);
+    done = end;
+    last = end;
+    i = end;
+  }
+  if (done < text.size()) unchanged(text.substr(done));
+}
+
+}  // namespace
+
+void apply_unicode_form(AlignedText& text, UnicodeForm form) {
+  if (unicode::is_ascii(text.text())) return;
+  bool any = false;
+  if (!text.tracked()) {
+    std::string out;
+    out.reserve(text.text().size());
+    walk_regions(
+        text.text(), form, [&](std::string_view part) { out += part; },
+        [&](const std::vector<Part>& parts) {
+          any = true;
+          for (const Part& part : parts) unicode::append(out, part.code);
+        });
+    if (any) text.replace_untracked(std::move(out));
+    return;
+  }
+  std::vector<CharacterChange> changes;
+  walk_regions(
+      text.text(), form,
+      [&](std::string_view part) {
+        for (size_t i = 0; i < part.size();) {
+          const unicode::Character c = unicode::decode(part, i);
+          changes.push_back({c.code, 0});
+          i += c.length;
+        }
+      },
+      [&](const std::vector<Part>& parts) {
+        any = true;
+        for (const Part& part : parts) changes.push_back({part.code, part.change});
+      });
+  if (any) text.transform(changes, 0);
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // See vocabulary.h.
 #include "text/vocabulary.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -44,7 +45,7 @@ uint64_t hash_bytes(std::string_view bytes) {
 void Vocabulary::reserve(size_t pieces, size_t bytes) {
   bytes_.reserve(bytes);
   entries_.reserve(pieces);
-  const size_t wanted = std::bit_ceil(pieces * 2 + 16);
+  const size_t wanted = std::bit_ceil(pieces * 4 / 3 + 16);
   if (wanted > slots_.size()) grow(wanted);
 }
 
@@ -67,7 +68,7 @@ Status Vocabulary::add(std::string_view piece, int64_t id) {
   if (piece.size() > std::numeric_limits<uint32_t>::max() / 2 ||
       bytes_.size() + piece.size() > std::numeric_limits<uint32_t>::max())
     return fail(ErrorCode::kResourceLimit, "the vocabulary holds more than 4 GiB of text");
-  if ((size_ + 1) * 2 > slots_.size()) grow(std::bit_ceil((size_ + 1) * 4 + 16));
+  if ((size_ + 1) * 4 > slots_.size() * 3) grow(std::max<size_t>(slots_.size() * 2, 64));
   const auto index = static_cast<size_t>(id);
   if (index >= entries_.size()) entries_.resize(index + 1);
   const uint64_t hash = hash_bytes(piece);
