@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);
   const auto tokenizer = load(file[0], file.substr(1));
   if (!tokenizer) return 0;
-  for (const std::string_view text :
-       {std::string_view("Hello  world's 123 <s> \n"), std::string_view("e\u0301\u00e9 你好 \xff▁"), file.substr(0, 64)}) {
+  for (const std::string_view text : {std::string_view("Hello  world's 123 <s> \n"),
+                                      std::string_view("e\u0301\u00e9 你好 \xff▁"), file.substr(0, 64)}) {
     const auto encoding = tokenizer->encode_details(text);
     if (!encoding) continue;
     CHECK(encoding->offsets.size() == encoding->ids.size(), "offsets");
