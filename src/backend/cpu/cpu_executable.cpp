@@ -14,6 +14,9 @@ template <class... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
+// clang 14 does not deduce the arguments of an aggregate.
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 Status check_options(const CompileOptions& options) {
   const auto positive = [](int64_t value, const char* what) -> Status {

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#if defined(TESSERA_KERNELS_AVX2) || defined(TESSERA_KERNELS_AVX512)
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -16,13 +20,22 @@ namespace {
   return table;
 }
 
+#if defined(TESSERA_KERNELS_AVX2) || defined(TESSERA_KERNELS_AVX512)
+// Half-float conversions, by CPUID leaf 1: clang 14's __builtin_cpu_supports does not know them. Only meant
+// together with AVX2, whose builtin also asks whether the system keeps the wide registers.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 std::vector<KernelTable> make_tables() {
   std::vector<KernelTable> tables;
 #if defined(TESSERA_KERNELS_AVX512)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx2") &&
-      __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+      __builtin_cpu_supports("fma") && has_f16c()) {
     tables.push_back(make_table(avx512::fill_kernel_table, "AVX-512 with VNNI and BF16"));
     if (!__builtin_cpu_supports("avx512bf16")) {
       KernelTable& table = tables.back();
@@ -33,7 +46,7 @@ std::vector<KernelTable> make_tables() {
   }
 #endif
 #if defined(TESSERA_KERNELS_AVX2)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
     tables.push_back(make_table(avx2::fill_kernel_table, "AVX2 with FMA and F16C"));
 #endif
 #if defined(TESSERA_KERNELS_BASELINE)
