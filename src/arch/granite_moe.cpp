@@ -90,7 +90,7 @@ Dialect hf() {
 const Architecture& granite_moe_architecture() {
   static const Architecture architecture = {.family = "granitemoe",
                                             .hf_names = {"GraniteMoeForCausalLM", "granitemoe"},
-                                            .gguf_names = {"granitemoe"},
+                                            .gguf_names = {},
                                             .build = build,
                                             .hf = hf(),
                                             .gguf = {}};
@@ -100,7 +100,7 @@ const Architecture& granite_moe_architecture() {
 const Architecture& granite_hybrid_architecture() {
   static const Architecture architecture = {.family = "granitemoehybrid",
                                             .hf_names = {"GraniteMoeHybridForCausalLM", "granitemoehybrid"},
-                                            .gguf_names = {"granitehybrid"},
+                                            .gguf_names = {},
                                             .build = build_hybrid,
                                             .hf = hf(),
                                             .gguf = {}};
