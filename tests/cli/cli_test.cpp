@@ -202,7 +202,7 @@ TEST_F(Cli, ContextFullIsSaid) {
 TEST_F(Cli, InterruptEndsCleanly) {
   TinyModel endless;
   endless.config["max_position_embeddings"] = 20000;
-  Program program({"run", endless.write("endless"), "--ignore-eos", "--stats"});
+  Program program({"run", endless.write("endless"), "--ignore-eos", "--stats", "--json"});
   program.read_until(20);
   program.interrupt();
   const Outcome outcome = program.finish();
@@ -300,7 +300,7 @@ TEST_F(Cli, BadModelsAreOneLine) {
   TinyModel changed;
   changed.config["architectures"] = {"AbacusForCausalLM"};
   changed.config["model_type"] = "abacus";
-  expect_load_error(changed, "architecture", {"config.json", "AbacusForCausalLM", "llama"});
+  expect_load_error(changed, "architecture", {"config.json", "AbacusForCausalLM", "LlamaForCausalLM"});
 
   changed = TinyModel();
   changed.tensors.erase("model.layers.1.self_attn.k_proj.weight");

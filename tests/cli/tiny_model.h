@@ -2,6 +2,8 @@
 // part can be changed before it is written, so that each fault is one line of a test.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
