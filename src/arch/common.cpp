@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace tessera {
@@ -26,6 +27,21 @@ NormSpec rms_norm(ConfigReader& config, double default_eps) {
   norm.kind = NormKind::kRms;
   norm.eps = config.number_or("rms_norm_eps", default_eps);
   config.require(norm.eps >= 0 && norm.eps < 1, "rms_norm_eps", "a number from 0 to 1");
+  return norm;
+}
+
+NormSpec layer_norm(ConfigReader& config, Presence bias, double default_eps) {
+  NormSpec norm;
+  norm.kind = NormKind::kLayer;
+  norm.bias = bias;
+  norm.eps = config.number_or("layer_norm_eps", default_eps);
+  config.require(norm.eps >= 0 && norm.eps < 1, "layer_norm_eps", "a number from 0 to 1");
+  return norm;
+}
+
+NormSpec per_head(NormSpec norm, int64_t head_dim, NormSpec::Gain gain) {
+  norm.group = head_dim;
+  norm.gain_span = gain;
   return norm;
 }
 
@@ -56,10 +72,10 @@ AttentionSpec read_attention(ConfigReader& config, const ModelSpec& spec, int64_
 }
 
 Activation read_activation(ConfigReader& config, std::string_view fallback) {
-  // Newer files of some families write hidden_activation, which then wins.
-  const bool newer = config.has("hidden_activation");
-  if (newer) (void)config.has("hidden_act");
-  return config.choice<Activation>(newer ? "hidden_activation" : "hidden_act", fallback,
+  // Some classes have both keys; hidden_activation is then the one that counts.
+  (void)config.has("hidden_act");
+  const char* key = config.has("hidden_activation") ? "hidden_activation" : "hidden_act";
+  return config.choice<Activation>(key, fallback,
                                    {{"silu", Activation::kSilu},
                                     {"swish", Activation::kSilu},
                                     {"gelu", Activation::kGeluErf},
@@ -75,6 +91,13 @@ FfnSpec read_gated_ffn(ConfigReader& config, std::string_view default_activation
   ffn.width = config.size("intermediate_size");
   ffn.gated = true;
   ffn.activation = read_activation(config, default_activation);
+  return ffn;
+}
+
+FfnSpec read_plain_ffn(ConfigReader& config, std::string_view default_activation, Presence bias) {
+  FfnSpec ffn = read_gated_ffn(config, default_activation);
+  ffn.gated = false;
+  ffn.up_bias = ffn.down_bias = bias;
   return ffn;
 }
 
@@ -108,10 +131,55 @@ std::vector<int64_t> late_layer_windows(ConfigReader& config, const ModelSpec& s
   return layer_windows(config, spec, window, sliding);
 }
 
+std::vector<int64_t> patterned_windows(ConfigReader& config, const ModelSpec& spec, int64_t window,
+                                       int64_t default_period) {
+  const size_t layers = spec.layers.size();
+  std::vector<bool> sliding(layers, false);
+  const Json* pattern = config.raw("sliding_window_pattern");
+  if (pattern != nullptr && pattern->is_string()) {
+    const std::string word = pattern->get<std::string>();
+    config.require(!word.empty() && word.find_first_not_of("LG") == std::string::npos,
+                   "sliding_window_pattern", "a word of L and G");
+    for (size_t i = 0; i < layers && !word.empty(); ++i) sliding[i] = word[i % word.size()] == 'L';
+  } else if (pattern != nullptr && pattern->is_array()) {
+    const std::vector<double> flags = config.numbers("sliding_window_pattern");
+    config.require(flags.size() == layers, "sliding_window_pattern", "one entry per layer");
+    for (size_t i = 0; i < layers && i < flags.size(); ++i) sliding[i] = flags[i] != 0.0;
+  } else {
+    const auto period = static_cast<size_t>(config.size_or("sliding_window_pattern", default_period));
+    for (size_t i = 0; i < layers; ++i) sliding[i] = (i + 1) % period != 0;
+  }
+  if (window == 0) sliding.assign(layers, false);
+  return layer_windows(config, spec, window, sliding);
+}
+
 void add_decoder_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
                        const FfnSpec& ffn) {
-  layer.sublayers.push_back(sequential("attn", norm, attention));
-  layer.sublayers.push_back(sequential("ffn", norm, ffn));
+  add_decoder_layer(layer, LayerNorms{norm, {}, {}}, attention, ffn);
+}
+
+void add_decoder_layer(LayerSpec& layer, const LayerNorms& norms, const AttentionSpec& attention,
+                       const FfnSpec& ffn) {
+  for (Sublayer sublayer : {sequential("attn", norms.pre, attention), sequential("ffn", norms.pre, ffn)}) {
+    sublayer.post = norms.post;
+    sublayer.out = norms.out;
+    layer.sublayers.push_back(std::move(sublayer));
+  }
+}
+
+void add_parallel_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
+                        const FfnSpec& ffn) {
+  Sublayer both = sequential("attn", norm, attention);
+  both.branches.push_back(Branch{"ffn", ffn, {}, {}, {}, 1.0});
+  layer.sublayers.push_back(std::move(both));
+}
+
+void add_parallel_layer_with_two_norms(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
+                                       const FfnSpec& ffn) {
+  add_parallel_layer(layer, norm, attention, ffn);
+  Sublayer& both = layer.sublayers.back();
+  both.pre.reset();
+  for (Branch& branch : both.branches) branch.pre = norm;
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "arch/architecture.h"
@@ -20,6 +21,11 @@ struct CommonDefaults {
 void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& defaults);
 
 [[nodiscard]] NormSpec rms_norm(ConfigReader& config, double default_eps = 1e-6);
+// LayerNorm with a gain, and a bias when told so; eps from layer_norm_eps.
+[[nodiscard]] NormSpec layer_norm(ConfigReader& config, Presence bias, double default_eps = 1e-5);
+// The same norm of each head on its own: one gain for all heads, or one per head.
+[[nodiscard]] NormSpec per_head(NormSpec norm, int64_t head_dim,
+                                NormSpec::Gain gain = NormSpec::Gain::kPerGroup);
 // RMSNorm of each head (width head_dim) on its own.
 [[nodiscard]] NormSpec head_rms_norm(ConfigReader& config, int64_t head_dim, double default_eps = 1e-6);
 
@@ -27,6 +33,9 @@ void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& de
 [[nodiscard]] AttentionSpec read_attention(ConfigReader& config, const ModelSpec& spec,
                                            int64_t default_head_dim = 0);
 [[nodiscard]] FfnSpec read_gated_ffn(ConfigReader& config, std::string_view default_activation = "silu");
+// down(act(up(x))), with the bias of both as given.
+[[nodiscard]] FfnSpec read_plain_ffn(ConfigReader& config, std::string_view default_activation,
+                                     Presence bias);
 [[nodiscard]] Activation read_activation(ConfigReader& config, std::string_view fallback);
 
 // The window of each layer: layer_types when given ("sliding_attention" has the window, "full_attention" has
@@ -38,8 +47,29 @@ void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& de
 // say otherwise.
 [[nodiscard]] std::vector<int64_t> late_layer_windows(ConfigReader& config, const ModelSpec& spec);
 
-// Pre-norm attention and pre-norm feed-forward, one after the other, on every layer.
+// The same with a repeating pattern for the layers that layer_types does not name: every period-th layer is
+// global, the others have the window. The period is sliding_window_pattern (a number, a word of L and G, or
+// one flag per layer), else `default_period`. No window: no layer has one.
+[[nodiscard]] std::vector<int64_t> patterned_windows(ConfigReader& config, const ModelSpec& spec,
+                                                     int64_t window, int64_t default_period);
+
+// Where the norms of a sequential layer stand.
+struct LayerNorms {
+  std::optional<NormSpec> pre;
+  std::optional<NormSpec> post;  // on the block's output, before the residual is added
+  std::optional<NormSpec> out;   // on the sum
+};
+
+// Attention and feed-forward, one after the other; pre-norm unless told otherwise.
 void add_decoder_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
                        const FfnSpec& ffn);
+void add_decoder_layer(LayerSpec& layer, const LayerNorms& norms, const AttentionSpec& attention,
+                       const FfnSpec& ffn);
+// x + attention(norm(x)) + ffn(norm(x)), the norm computed once.
+void add_parallel_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
+                        const FfnSpec& ffn);
+// The same where each branch has a norm of its own.
+void add_parallel_layer_with_two_norms(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
+                                       const FfnSpec& ffn);
 
 }  // namespace tessera

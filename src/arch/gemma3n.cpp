@@ -23,11 +23,6 @@ double normal_quantile(double probability) {
   return 0.5 * (low + high);
 }
 
-NormSpec per_head(NormSpec norm, int64_t head_dim) {
-  norm.group = head_dim;
-  return norm;
-}
-
 void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
   read_common(config, spec, {.tied = true, .context = 32768});
   spec.embedding.scale = std::sqrt(static_cast<double>(spec.hidden));

@@ -4,10 +4,10 @@
 
 namespace tessera {
 
-Result<LoadedSpec> load_spec(const Config& config, Strictness strictness) {
+Result<LoadedSpec> load_spec(const Config& config, Strictness strictness, const Checkpoint* checkpoint) {
   LoadedSpec loaded;
   TESSERA_TRY(loaded.architecture, find_architecture(config));
-  ConfigReader reader(config);
+  ConfigReader reader(config, checkpoint);
   loaded.spec.architecture = loaded.architecture->family;
   const bool gguf = config.source() == ConfigSource::kGguf;
   loaded.dialect = gguf ? loaded.architecture->gguf : loaded.architecture->hf;
@@ -16,6 +16,7 @@ Result<LoadedSpec> load_spec(const Config& config, Strictness strictness) {
   if (const Status status = validate_spec(loaded.spec); !status)
     return with_context(status.error(), config.file());
   loaded.defaults = reader.defaults();
+  loaded.default_sizes = reader.default_sizes();
   if (!unknown.empty()) {
     const std::string keys = fmt::format("{}", fmt::join(unknown, ", "));
     if (strictness == Strictness::kStrict)
@@ -27,15 +28,23 @@ Result<LoadedSpec> load_spec(const Config& config, Strictness strictness) {
 
 Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, const Config& config,
                                Strictness strictness) {
-  TESSERA_TRY(LoadedSpec spec, load_spec(config, strictness));
+  TESSERA_TRY(LoadedSpec spec, load_spec(config, strictness, checkpoint.get()));
   LoadedModel model;
   model.architecture = spec.architecture;
   model.spec = std::move(spec.spec);
   model.defaults = std::move(spec.defaults);
   model.warnings = std::move(spec.warnings);
   const bool gguf = checkpoint->kind() == CheckpointKind::kGguf;
-  TESSERA_TRY(model.weights,
-              bind_weights(model.spec, checkpoint, spec.dialect, gguf ? gguf_dialect() : hf_dialect()));
+  auto weights = bind_weights(model.spec, checkpoint, spec.dialect, gguf ? gguf_dialect() : hf_dialect());
+  if (!weights && gguf && !spec.default_sizes.empty()) {
+    // A wrong shape there is most often a size that the converter did not write.
+    Error error = weights.error();
+    error.message +=
+        fmt::format("; the file does not say, and was taken as: {}", fmt::join(spec.default_sizes, ", "));
+    return Failure(std::move(error));
+  }
+  if (!weights) return Failure(weights.error());
+  model.weights = *std::move(weights);
   model.checkpoint = std::move(checkpoint);
   return model;
 }

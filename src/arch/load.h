@@ -25,16 +25,18 @@ struct LoadedModel {
   std::vector<std::string> warnings;  // one line each
 };
 
-// The spec alone, from a config (no weights needed: random models, inspect).
+// The spec alone, from a config (no weights needed: random models, inspect). With the checkpoint, its tensor
+// list answers what the config leaves open.
 struct LoadedSpec {
   const Architecture* architecture = nullptr;
   Dialect dialect;  // what the family's files do differently, for this model
   ModelSpec spec;
   std::vector<std::string> defaults;
+  std::vector<std::string> default_sizes;  // those of them that are sizes
   std::vector<std::string> warnings;
 };
-[[nodiscard]] Result<LoadedSpec> load_spec(const Config& config,
-                                           Strictness strictness = Strictness::kLenient);
+[[nodiscard]] Result<LoadedSpec> load_spec(const Config& config, Strictness strictness = Strictness::kLenient,
+                                           const Checkpoint* checkpoint = nullptr);
 
 [[nodiscard]] Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint,
                                              Strictness strictness = Strictness::kLenient);

@@ -9,15 +9,26 @@ namespace tessera {
 
 const std::vector<const Architecture*>& architectures() {
   static const std::vector<const Architecture*> list = {
-      &deepseek_v2_architecture(),  &deepseek_v3_architecture(), &falcon_h1_architecture(),
-      &falcon_mamba_architecture(), &gemma3n_architecture(),     &gemma4_architecture(),
-      &glm4_moe_architecture(),     &gpt_oss_architecture(),     &granite_hybrid_architecture(),
-      &granite_moe_architecture(),  &jamba_architecture(),       &lfm2_architecture(),
-      &llama_architecture(),        &mamba_architecture(),       &mamba2_architecture(),
-      &ministral3_architecture(),   &mistral_architecture(),     &mixtral_architecture(),
-      &olmoe_architecture(),        &phimoe_architecture(),      &qwen2_architecture(),
-      &qwen2_moe_architecture(),    &qwen3_architecture(),       &qwen3_hybrid_architecture(),
-      &qwen3_moe_architecture(),    &rwkv4_architecture(),       &smollm3_architecture(),
+      // clang-format off: one a line
+      &bloom_architecture(),        &cohere_architecture(),        &cohere2_architecture(),
+      &deepseek_v2_architecture(),  &deepseek_v3_architecture(),   &ernie4_5_architecture(),
+      &exaone4_architecture(),      &falcon_architecture(),        &falcon_h1_architecture(),
+      &falcon_mamba_architecture(), &gemma_architecture(),         &gemma2_architecture(),
+      &gemma3_architecture(),       &gemma3n_architecture(),       &gemma4_architecture(),
+      &glm_architecture(),          &glm4_architecture(),          &glm4_moe_architecture(),
+      &glm_ocr_architecture(),      &gpt2_architecture(),          &gpt_neox_architecture(),
+      &gpt_oss_architecture(),      &granite_architecture(),       &granite_hybrid_architecture(),
+      &granite_moe_architecture(),  &hunyuan_dense_architecture(), &jamba_architecture(),
+      &lfm2_architecture(),         &llama_architecture(),         &mamba_architecture(),
+      &mamba2_architecture(),       &ministral3_architecture(),    &mistral_architecture(),
+      &mixtral_architecture(),      &moshi_architecture(),         &nemotron_architecture(),
+      &olmo_architecture(),         &olmo2_architecture(),         &olmo3_architecture(),
+      &olmoe_architecture(),        &opt_architecture(),           &phi_architecture(),
+      &phi3_architecture(),         &phimoe_architecture(),        &qwen2_architecture(),
+      &qwen2_moe_architecture(),    &qwen3_architecture(),         &qwen3_hybrid_architecture(),
+      &qwen3_moe_architecture(),    &rwkv4_architecture(),         &seed_oss_architecture(),
+      &smollm3_architecture(),      &stablelm_architecture(),      &starcoder2_architecture(),
+      // clang-format on
   };
   return list;
 }

@@ -41,17 +41,23 @@ class Binder {
     TESSERA_TRY_STATUS(check_left_over());
     weights_.hold(checkpoint_);
     for (size_t i = 0; i < spec_.ropes.size(); ++i) {
-      const std::string name =
-          i == 0 ? "rope.divisors.weight" : "rope" + std::to_string(i) + ".divisors.weight";
-      if (const BoundSlot* divisors = weights_.find(name)) {
-        for (const float value : divisors->values)
-          if (!(value > 0))
-            return fail(ErrorCode::kBadData, "{}: {}: expected positive divisors, found {}", file(), name,
-                        value);
-        spec_.ropes[i].divisors = divisors->values;
-      }
+      const std::string rope = i == 0 ? "rope" : "rope" + std::to_string(i);
+      TESSERA_TRY_STATUS(take_divisors(rope + ".divisors.weight", spec_.ropes[i].divisors));
+      TESSERA_TRY_STATUS(take_divisors(rope + ".short_factors.weight", spec_.ropes[i].short_factors));
+      TESSERA_TRY_STATUS(take_divisors(rope + ".long_factors.weight", spec_.ropes[i].long_factors));
     }
     return std::move(weights_);
+  }
+
+  // Divisors of rotary frequencies that the file holds as a tensor belong to the spec's tables.
+  Status take_divisors(const std::string& name, std::vector<float>& into) const {
+    const BoundSlot* bound = weights_.find(name);
+    if (bound == nullptr) return {};
+    for (const float value : bound->values)
+      if (!(value > 0 && std::isfinite(value)))
+        return fail(ErrorCode::kBadData, "{}: {}: expected positive divisors, found {}", file(), name, value);
+    into = bound->values;
+    return {};
   }
 
  private:
@@ -177,6 +183,10 @@ class Binder {
 
   Status check_shape(const Slot& slot, const TensorEntry& entry, const Shape& expected) const {
     if (without_ones(entry.shape) == without_ones(expected)) return {};
+    // A gain with one entry per value of a row may be stored by heads.
+    if (slot.role == SlotRole::kVector && expected.rank() == 1 &&
+        entry.shape.elements() == expected.elements())
+      return {};
     return fail(ErrorCode::kBadData, "{}: {} ({}): expected {}, found {}", file_of(entry), slot.name,
                 entry.name, expected.to_string(), entry.shape.to_string());
   }
@@ -236,6 +246,28 @@ class Binder {
     return taken;
   }
 
+  // A vector stored as numbered tensors of equal length ('#' in the source), one after another.
+  Status bind_pieces(const Slot& slot, const Candidate& candidate, const TensorEntry& first,
+                     BoundSlot& bound) {
+    const int64_t length = first.shape.elements();
+    const int64_t wanted = slot.shape.elements();
+    const int64_t pieces = length > 0 ? wanted / length : 0;
+    if (pieces == 0 || pieces * length != wanted) return check_shape(slot, first, slot.shape);
+    for (int64_t i = 0; i < pieces; ++i) {
+      std::string name = candidate.expert_source;
+      name.replace(name.find('#'), 1, std::to_string(i));
+      const TensorEntry* piece = find(name);
+      if (piece == nullptr)
+        return fail(ErrorCode::kBadData, "{}: {} is missing: expected a tensor named {}", file(), slot.name,
+                    name);
+      TESSERA_TRY_STATUS(check_shape(slot, *piece, first.shape));
+      used_.insert(piece);
+      TESSERA_TRY(const std::vector<float> values, read_vector(slot, *piece, candidate.row->transform));
+      bound.values.insert(bound.values.end(), values.begin(), values.end());
+    }
+    return {};
+  }
+
   Status bind_from(const Slot& slot, const Candidate& candidate, const TensorEntry& entry) {
     const DialectRow& row = *candidate.row;
     TESSERA_TRY(const RowPlan plan, plan_rows(slot, row));
@@ -245,6 +277,8 @@ class Binder {
     bound.source = entry.name;
     if (slot.role == SlotRole::kExperts) {
       TESSERA_TRY_STATUS(bind_experts(slot, candidate, entry, plan, bound));
+    } else if (slot.role == SlotRole::kVector && !candidate.expert_source.empty()) {
+      TESSERA_TRY_STATUS(bind_pieces(slot, candidate, entry, bound));
     } else if (slot.role == SlotRole::kVector) {
       const bool fused = row.slots.size() > 1;
       const int64_t outer = slot.shape.rows();
@@ -297,6 +331,7 @@ class Binder {
       weight.planes[0] = {bytes.data(), format_row_bytes(entry.format, columns)};
       return weight;
     }
+    if (const auto it = transposed_.find(bytes.data()); it != transposed_.end()) return it->second;
     if (!entry.format.is_plain())
       return fail(ErrorCode::kUnsupported, "{}: {} ({}): a transposed matrix in {} cannot be read",
                   file_of(entry), slot.name, entry.name, format_name(entry.format));
@@ -308,6 +343,7 @@ class Binder {
                     bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
     weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(size)};
     weights_.own(std::move(buffer));
+    transposed_.emplace(bytes.data(), weight);
     return weight;
   }
 
@@ -341,6 +377,7 @@ class Binder {
   std::vector<Slot> slots_;
   std::map<std::string, const TensorEntry*, std::less<>> index_;
   std::set<const TensorEntry*> used_;
+  std::map<const std::byte*, Weight> transposed_;  // by source: several slots may share one
   BoundWeights weights_;
 };
 

@@ -12,7 +12,7 @@ constexpr ConfigKey kSignificant[] = {
     // name, other spellings, GGUF, neutral values
     // --- size
     {"vocab_size", "", "vocab_size", ""},
-    {"hidden_size", "n_embd d_model", "embedding_length", ""},
+    {"hidden_size", "n_embd n_embed d_model", "embedding_length", ""},
     {"num_hidden_layers", "n_layer n_layers num_layers", "block_count", ""},
     {"num_attention_heads", "n_head num_heads", "attention.head_count", ""},
     {"num_key_value_heads", "num_kv_heads n_head_kv", "attention.head_count_kv", ""},

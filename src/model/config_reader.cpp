@@ -34,6 +34,10 @@ bool is_neutral(const Json& value, const ConfigKey& key) {
 }
 
 std::string shown(const Json& value) {
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {  // JSON has no word for these
+    const double number = value.get<double>();
+    return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+  }
   std::string text = dump_json(value);
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return text;
@@ -101,6 +105,7 @@ int64_t ConfigReader::count_or(std::string_view key, int64_t fallback) {
     if (const auto it = fallbacks_.find(key); it != fallbacks_.end() && !config_.values().contains(key))
       fallback = it->second;
     note_default(key, fallback);
+    if (fallback > 0) default_sizes_.push_back(defaults_.back());
     return fallback;
   }
   // A list of equal numbers (one per layer) is that number.
@@ -151,6 +156,15 @@ double ConfigReader::number_or(std::string_view key, double fallback) {
     return fallback;
   }
   return value->get<double>();
+}
+
+double ConfigReader::nullable_number_or(std::string_view key, double fallback) {
+  const Json* value = json_find(config_.values(), key);
+  if (value != nullptr && value->is_null()) {
+    (void)raw(key);
+    return 0.0;
+  }
+  return number_or(key, is_gguf() ? 0.0 : fallback);
 }
 
 bool ConfigReader::flag_or(std::string_view key, bool fallback) {

@@ -46,6 +46,8 @@ class ConfigReader {
   // A finite number.
   double number(std::string_view key);
   double number_or(std::string_view key, double fallback);
+  // The same, where an explicit null means 0 ("softcapping": null) and only a missing key the class's default.
+  double nullable_number_or(std::string_view key, double fallback);
   bool flag_or(std::string_view key, bool fallback);
   std::string text_or(std::string_view key, std::string_view fallback);
   std::vector<std::string> texts(std::string_view key);  // empty when absent
@@ -88,6 +90,9 @@ class ConfigReader {
   // Defaults that were taken because the file does not say, "key = value".
   [[nodiscard]] const std::vector<std::string>& defaults() const { return defaults_; }
 
+  // Those of them that are sizes: what a wrong shape may come from.
+  [[nodiscard]] const std::vector<std::string>& default_sizes() const { return default_sizes_; }
+
   // The sticky error, or the refusal of an unread significant key; otherwise the unknown keys (for one
   // warning).
   [[nodiscard]] Result<std::vector<std::string>> finish();
@@ -103,6 +108,7 @@ class ConfigReader {
   std::map<std::string, int64_t, std::less<>> fallbacks_;
   std::set<std::string, std::less<>> read_;
   std::vector<std::string> defaults_;
+  std::vector<std::string> default_sizes_;
   std::optional<Error> error_;
 };
 

@@ -17,7 +17,7 @@ enum class Transform : uint8_t {
 };
 
 struct DialectRow {
-  // Internal patterns, "layers.*.attn.q" (or with its suffix, "layers.*.attn.q.bias", where that has a name of its own) ('*' is the layer number, in sources '#' the expert's). More than one: the source holds their
+  // Internal patterns, "layers.*.attn.q" (or with its suffix, "layers.*.attn.q.bias", where that has a name of its own) ('*' is the layer number, in sources '#' the expert's or the piece's). More than one: the source holds their
   // rows one after another.
   std::vector<std::string> slots;
   // Source patterns without suffix: ".weight"/".bias" follow the slot's; a source that ends in '!' is taken

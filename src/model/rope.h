@@ -45,6 +45,10 @@ struct RopeSpec {
   std::vector<float>
       divisors;  // [dim / 2], from a checkpoint that stores them (GGUF rope_freqs); empty: none
 
+  // kLongRope: the config leaves both lists to tensors of the checkpoint, which the binder puts in.
+  [[nodiscard]] bool factors_in_file() const {
+    return scaling == RopeScaling::kLongRope && short_factors.empty() && long_factors.empty();
+  }
   // True when the table depends on how long a sequence is at present (kDynamic, kLongRope).
   [[nodiscard]] bool depends_on_length() const;
   // 0 below the limit where the table changes for good, 1 above (kLongRope); for kDynamic every length above

@@ -67,6 +67,7 @@ class RopeReader {
       config_.refuse(
           "partial_rotary_factor", std::to_string(rope.dim),
           "an even number of rotated values, from 2 to the head width " + std::to_string(head_dim_));
+    (void)config_.has("original_max_position_embeddings");  // says nothing without a scaling
     read_scaling(type);
     read_sections();
     if (object_ != nullptr && json_find(*object_, "llama_4_scaling_beta") != nullptr) {
@@ -96,7 +97,7 @@ class RopeReader {
       } else {
         object_ = parameters;
       }
-    } else if (!local()) {
+    } else if (layer_type_ != "sliding_attention") {
       object_ = scaling;  // a flat rope_scaling stretches the global layers only
     }
     if (object_ == nullptr) return;
@@ -109,10 +110,6 @@ class RopeReader {
     }
   }
 
-  [[nodiscard]] bool local() const {
-    return layer_type_ == "sliding_attention" && config_.has("rope_local_base_freq");
-  }
-
   double number(std::string_view key, std::optional<double> fallback) {
     return object_ == nullptr ? fallback.value_or(1.0) : config_.number_in(*object_, where_, key, fallback);
   }
@@ -122,14 +119,16 @@ class RopeReader {
         config_.has("rope_theta") ? config_.number_or("rope_theta", defaults_.theta) : defaults_.theta;
     // The nested theta belongs to this layer type and wins; the flat local one next.
     if (object_ != nullptr && json_find(*object_, "rope_theta") != nullptr) return number("rope_theta", flat);
-    if (!nested_ && local()) return config_.number_or("rope_local_base_freq", flat);
-    (void)config_.has("rope_local_base_freq");
+    const bool has_local = config_.has("rope_local_base_freq");
+    if (!nested_ && layer_type_ == "sliding_attention" && (has_local || defaults_.local_theta > 0))
+      return config_.number_or("rope_local_base_freq", defaults_.local_theta);
     if (!config_.has("rope_theta"))
       (void)config_.number_or("rope_theta", defaults_.theta);  // noted among the defaults
     return flat;
   }
 
   std::string read_type() {
+    if (config_.has_tensor("rope_factors_long.weight")) return "longrope";  // a GGUF file says it only so
     if (object_ == nullptr) return "default";
     for (const char* key : {"rope_type", "type"}) {
       const Json* value = json_find(*object_, key);
@@ -178,6 +177,12 @@ class RopeReader {
       if (rope.high_freq_factor <= rope.low_freq_factor)
         config_.refuse("rope_scaling", std::to_string(rope.high_freq_factor),
                        "high_freq_factor above low_freq_factor");
+    } else if (type == "dynamic" && number("alpha", 0.0) != 0.0) {
+      // A fixed alpha in place of the length: the base grows once and for all.
+      const auto width = static_cast<double>(rope.dim);
+      rope.theta *= std::pow(number("alpha", 1.0), width / (width - 2.0));
+      if (rope.dim <= 2 || !(rope.theta > 0))
+        config_.refuse("rope_scaling", std::to_string(number("alpha", 1.0)), "a positive alpha");
     } else if (type == "dynamic") {
       rope.scaling = RopeScaling::kDynamic;
       rope.factor = number("factor", 1.0);
@@ -217,8 +222,10 @@ class RopeReader {
   void read_long_rope() {
     RopeSpec& rope = result_.rope;
     rope.scaling = RopeScaling::kLongRope;
-    rope.short_factors = factor_list("short_factor");
-    rope.long_factors = factor_list("long_factor");
+    if (!config_.has_tensor("rope_factors_long.weight")) {
+      rope.short_factors = factor_list("short_factor");
+      rope.long_factors = factor_list("long_factor");
+    }
     const auto trained = static_cast<double>(config_.size_or("max_position_embeddings", 1));
     const auto original = static_cast<double>(rope.original_context);
     const double stretch = number("factor", trained / original);
@@ -236,6 +243,10 @@ class RopeReader {
       rope.sections_interleaved =
           interleaved != nullptr && interleaved->is_boolean() && interleaved->get<bool>();
     }
+    if (rope.sections.empty())  // GGUF: four numbers, of which the last belongs to no axis
+      for (const double section : config_.numbers("rope_sections"))
+        rope.sections.push_back(static_cast<int64_t>(section));
+    if (rope.sections.size() == 4 && rope.sections.back() == 0) rope.sections.pop_back();
     if (rope.sections.empty()) return;
     int64_t pairs = 0;
     for (const int64_t section : rope.sections) pairs += section;

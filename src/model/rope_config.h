@@ -11,7 +11,8 @@ namespace tessera {
 
 struct RopeDefaults {
   double theta = 10000.0;
-  double fraction = 1.0;  // of the head that is rotated
+  double local_theta = 0;  // of "sliding_attention" layers where the config does not say; 0: as the others
+  double fraction = 1.0;   // of the head that is rotated
   RopeLayout layout = RopeLayout::kHalfSplit;
 };
 

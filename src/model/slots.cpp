@@ -66,6 +66,9 @@ std::vector<Slot> model_slots(const ModelSpec& spec) {
     const std::string name = i == 0 ? "rope" : "rope" + std::to_string(i);
     slots.add(name + ".divisors", ".weight", SlotRole::kVector, SlotGroup::kOther, {spec.ropes[i].dim / 2},
               Presence::kIfPresent);
+    if (spec.ropes[i].factors_in_file())
+      for (const char* list : {".short_factors", ".long_factors"})
+        slots.add(name + list, ".weight", SlotRole::kVector, SlotGroup::kOther, {spec.ropes[i].dim / 2});
   }
   for (size_t layer = 0; layer < spec.layers.size(); ++layer) {
     slots.set_layer(static_cast<int>(layer));

@@ -66,7 +66,9 @@ std::unique_ptr<ModelScratch> Unigram::make_scratch() const {
 }
 
 Status Unigram::tokenize(std::string_view word, ModelScratch& model_scratch, TokenSink& sink) const {
-  auto& [nodes, pieces] = static_cast<Scratch&>(model_scratch);
+  auto& scratch = static_cast<Scratch&>(model_scratch);
+  auto& nodes = scratch.nodes;
+  auto& pieces = scratch.pieces;
   nodes.assign(word.size() + 1, Node{});
   for (size_t begin = 0; begin < word.size();) {
     const size_t length = unicode::sequence_length(word[begin]);

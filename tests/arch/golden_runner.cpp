@@ -28,6 +28,15 @@ const char* way_name(Way way) {
   return "?";
 }
 
+GoldenPaths golden_paths(const GoldenCase& golden, const std::string& config) {
+  const std::string root = "tests/goldens/";
+  const std::string base = root + std::string(golden.folder) + "/" + std::string(golden.name);
+  if (golden.folder == "gguf/arch")
+    return {base + ".gguf", "", root + "arch/" + std::string(golden.name) + "/golden.safetensors"};
+  if (golden.folder == "gguf/quant") return {base + ".gguf", "", base + ".golden.safetensors"};
+  return {base, base + "/" + config, base + "/golden.safetensors"};
+}
+
 Result<Golden> read_golden(const std::string& path) {
   const GoldenFile file = GoldenFile::open(path);
   Golden golden{file.ints("input_ids"), file.floats("logits"), {}};
@@ -51,14 +60,24 @@ Result<std::unique_ptr<GoldenModel>> GoldenModel::load(const std::string& checkp
                                                        const std::string& config_path,
                                                        std::string_view backend,
                                                        const CompileOptions& options) {
-  auto golden = std::unique_ptr<GoldenModel>(new GoldenModel());
   TESSERA_TRY(auto checkpoint, Checkpoint::open(checkpoint_path));
-  if (config_path.empty()) {
-    TESSERA_TRY(golden->model_, load_model(std::move(checkpoint)));
-  } else {
-    TESSERA_TRY(const Config config, Config::from_hf_file(config_path));
-    TESSERA_TRY(golden->model_, load_model(std::move(checkpoint), config));
-  }
+  if (config_path.empty()) return load(std::move(checkpoint), backend, options);
+  TESSERA_TRY(const Config config, Config::from_hf_file(config_path));
+  TESSERA_TRY(LoadedModel model, load_model(std::move(checkpoint), config));
+  return make(std::move(model), backend, options);
+}
+
+Result<std::unique_ptr<GoldenModel>> GoldenModel::load(std::shared_ptr<const Checkpoint> checkpoint,
+                                                       std::string_view backend,
+                                                       const CompileOptions& options) {
+  TESSERA_TRY(LoadedModel model, load_model(std::move(checkpoint)));
+  return make(std::move(model), backend, options);
+}
+
+Result<std::unique_ptr<GoldenModel>> GoldenModel::make(LoadedModel model, std::string_view backend,
+                                                       const CompileOptions& options) {
+  auto golden = std::unique_ptr<GoldenModel>(new GoldenModel());
+  golden->model_ = std::move(model);
   TESSERA_TRY(golden->plan_, build_plan(golden->model_.spec, golden->model_.weights));
   TESSERA_TRY(golden->backend_, make_backend(backend));
   TESSERA_TRY(golden->executable_, golden->backend_->compile(golden->plan_, golden->model_.weights, options));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "arch/cases.h"
 #include "arch/load.h"
 #include "backend/backend.h"
 
@@ -17,6 +18,14 @@ namespace tessera {
 enum class Way { kWhole, kTokens, kChunks, kRagged };
 inline constexpr std::array kWays = {Way::kWhole, Way::kTokens, Way::kChunks, Way::kRagged};
 [[nodiscard]] const char* way_name(Way way);
+
+// Where a case's files lie; `config` is "config.json" or "config.legacy.json", "" for GGUF.
+struct GoldenPaths {
+  std::string checkpoint;
+  std::string config;
+  std::string golden;
+};
+[[nodiscard]] GoldenPaths golden_paths(const GoldenCase& golden, const std::string& config);
 
 // What a model is compared with.
 struct Golden {
@@ -36,6 +45,10 @@ class GoldenModel {
  public:
   [[nodiscard]] static Result<std::unique_ptr<GoldenModel>> load(const std::string& checkpoint,
                                                                  const std::string& config,
+                                                                 std::string_view backend,
+                                                                 const CompileOptions& options);
+  // The same from a checkpoint that is open already, with its own config.
+  [[nodiscard]] static Result<std::unique_ptr<GoldenModel>> load(std::shared_ptr<const Checkpoint> checkpoint,
                                                                  std::string_view backend,
                                                                  const CompileOptions& options);
 
@@ -60,6 +73,9 @@ class GoldenModel {
   Status step(std::vector<Sequence>& sequences, const std::vector<int32_t>& counts,
               std::vector<float>& logits);
   Status reset();
+  // Plans and compiles what `model` holds.
+  [[nodiscard]] static Result<std::unique_ptr<GoldenModel>> make(LoadedModel model, std::string_view backend,
+                                                                 const CompileOptions& options);
 
   LoadedModel model_;
   Plan plan_;

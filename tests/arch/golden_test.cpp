@@ -51,26 +51,11 @@ std::string param_name(const ::testing::TestParamInfo<Param>& info) {
   return name;
 }
 
-struct Paths {
-  std::string checkpoint;
-  std::string config;
-  std::string golden;
-};
-
-Paths paths_of(const GoldenCase& golden, const std::string& config) {
-  const std::string root = "tests/goldens/";
-  const std::string base = root + std::string(golden.folder) + "/" + std::string(golden.name);
-  if (golden.folder == "gguf/arch")
-    return {base + ".gguf", "", root + "arch/" + std::string(golden.name) + "/golden.safetensors"};
-  if (golden.folder == "gguf/quant") return {base + ".gguf", "", base + ".golden.safetensors"};
-  return {base, base + "/" + config, base + "/golden.safetensors"};
-}
-
 class GoldenTest : public ::testing::TestWithParam<Param> {};
 
 TEST_P(GoldenTest, EqualsTheReferenceInAllFourWays) {
   const Param& param = GetParam();
-  const Paths paths = paths_of(param.golden, param.config);
+  const GoldenPaths paths = golden_paths(param.golden, param.config);
   CompileOptions options;
   options.activations = ActivationType::kExact;
   options.state = StateType::kF32;
@@ -112,7 +97,7 @@ class GoldenDefaultTest : public ::testing::TestWithParam<Param> {};
 
 TEST_P(GoldenDefaultTest, StaysWithinTheBoundOfQuantisedActivations) {
   const Param& param = GetParam();
-  const Paths paths = paths_of(param.golden, param.config);
+  const GoldenPaths paths = golden_paths(param.golden, param.config);
   CompileOptions options;
   options.threads = 2;
   auto model = GoldenModel::load(paths.checkpoint, paths.config, param.backend, options);
@@ -137,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenDefaultTest, ::testing::ValuesIn(all_params(
 TEST(PlanDump, EqualsTheCheckedInText) {
   int compared = 0;
   for (const GoldenCase& golden : kGoldenCases) {
-    const Paths paths = paths_of(golden, "config.json");
+    const GoldenPaths paths = golden_paths(golden, "config.json");
     const auto checkpoint = Checkpoint::open(paths.checkpoint);
     ASSERT_TRUE(checkpoint) << checkpoint.error().message;
     auto model = load_model(*checkpoint);

@@ -1,0 +1,201 @@
+// What is not understood is refused, with a message that names the file, the key or tensor, what was found and
+// what is allowed. One test per kind of refusal, with the whole message.
+#include <gtest/gtest.h>
+
+#include "arch/cases.h"
+#include "arch/edited_checkpoint.h"
+#include "arch/load.h"
+
+namespace tessera {
+namespace {
+
+// Loads the reference checkpoint with keys of its config replaced; the message of the refusal.
+std::string refusal(const std::string& name, const std::string& changes) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/" + name);
+  checkpoint.config().merge_patch(Json::parse(changes));
+  const auto finished = checkpoint.finish();
+  if (!finished) return finished.error().message;
+  const auto model = load_model(*finished);
+  return model ? "(accepted)" : model.error().message;
+}
+
+std::string refusal_of(const EditedCheckpoint& checkpoint) {
+  const auto finished = checkpoint.finish();
+  if (!finished) return finished.error().message;
+  const auto model = load_model(*finished);
+  return model ? "(accepted)" : model.error().message;
+}
+
+TEST(Refusal, TheUnchangedCheckpointIsAccepted) {
+  EXPECT_EQ(refusal("llama", "{}"), "(accepted)");
+}
+
+TEST(Refusal, UnknownArchitecture) {
+  const std::string message =
+      refusal("llama", R"({"architectures": ["LlamoForCausalLM"], "model_type": "llamo"})");
+  EXPECT_EQ(message.substr(0, message.find(" are ") + 5),
+            "config.json: architecture LlamoForCausalLM is not supported; supported are ");
+  for (const Architecture* architecture : architectures())
+    EXPECT_NE(message.find(architecture->hf_names.front()), std::string::npos) << architecture->family;
+}
+
+TEST(Refusal, NoArchitecture) {
+  EXPECT_EQ(refusal("llama", R"({"architectures": null, "model_type": null})"),
+            "config.json: neither architectures nor model_type says what the model is");
+}
+
+TEST(Refusal, UnknownRopeType) {
+  EXPECT_EQ(refusal("llama", R"({"rope_parameters": {"rope_type": "spiral", "factor": 2.0}})"),
+            "config.json: rope_scaling: expected rope_type default, linear, dynamic, llama3, yarn, longrope, "
+            "mrope or proportional, found spiral");
+}
+
+TEST(Refusal, UnknownRopeKey) {
+  EXPECT_EQ(refusal("llama", R"({"rope_parameters": {"rope_type": "default", "twist": 2.0}})"),
+            "config.json: rope_parameters: expected only keys that are understood, found twist");
+}
+
+TEST(Refusal, LongRopeListOfTheWrongLength) {
+  EXPECT_EQ(
+      refusal("phi3_longrope", R"({"rope_parameters": {"short_factor": [1.0, 2.0]}})"),
+      "config.json: rope_scaling: expected 8 positive numbers, one a pair, found 2 values in short_factor");
+}
+
+TEST(Refusal, UnknownActivation) {
+  EXPECT_EQ(
+      refusal("llama", R"({"hidden_act": "mish"})"),
+      "config.json: hidden_act: expected silu, swish, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, "
+      "relu2, found mish");
+}
+
+TEST(Refusal, UnknownLayerType) {
+  EXPECT_EQ(
+      refusal("gemma3", R"({"layer_types": ["sliding_attention", "spiral_attention", "full_attention"]})"),
+      "config.json: layer_types: expected full_attention or sliding_attention in each entry, found "
+      R"(["sliding_attention","spiral_attention","full_attention"])");
+}
+
+TEST(Refusal, LayerTypesOfTheWrongLength) {
+  EXPECT_EQ(refusal("gemma3", R"({"layer_types": ["full_attention"]})"),
+            R"(config.json: layer_types: expected one entry per layer, 3, found ["full_attention"])");
+}
+
+TEST(Refusal, HeadsNotDivisible) {
+  EXPECT_EQ(refusal("llama", R"({"num_key_value_heads": 3})"),
+            "config.json: num_key_value_heads: expected a divisor of num_attention_heads, 4, found 3");
+}
+
+TEST(Refusal, HiddenSizeNotDivisibleByHeads) {
+  EXPECT_EQ(refusal("llama", R"({"head_dim": null, "num_attention_heads": 6, "num_key_value_heads": 2})"),
+            "config.json: num_attention_heads: expected a divisor of hidden_size, 64, found 6");
+}
+
+TEST(Refusal, OddRotaryWidth) {
+  EXPECT_EQ(
+      refusal("phi", R"({"rope_parameters": {"partial_rotary_factor": 0.3125}})"),
+      "config.json: partial_rotary_factor: expected an even number of rotated values, from 2 to the head "
+      "width 16, found 5");
+}
+
+TEST(Refusal, AKeyOfAnotherFamilyThatIsNotNeutral) {
+  EXPECT_EQ(
+      refusal("llama", R"({"clip_qkv": 8.0})"),
+      "config.json: clip_qkv = 8.0 is not understood for architecture LlamaForCausalLM: it would change "
+      "the result");
+  EXPECT_EQ(refusal("llama", R"({"clip_qkv": null, "qk_layernorm": false, "logit_scale": 1.0})"),
+            "(accepted)");
+}
+
+TEST(Refusal, NotANumber) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/llama");
+  checkpoint.config()["rms_norm_eps"] = std::nan("");
+  EXPECT_EQ(refusal_of(checkpoint), "config.json: rms_norm_eps: expected a finite number, found NaN");
+  checkpoint.config()["rms_norm_eps"] = -INFINITY;
+  EXPECT_EQ(refusal_of(checkpoint), "config.json: rms_norm_eps: expected a finite number, found -Infinity");
+}
+
+TEST(Refusal, NumbersOutOfRange) {
+  EXPECT_EQ(refusal("llama", R"({"num_hidden_layers": -2})"),
+            "config.json: num_hidden_layers: expected an integer from 0 to 2147483647, found -2");
+  EXPECT_EQ(refusal("llama", R"({"hidden_size": 0})"),
+            "config.json: hidden_size: expected a positive integer, found 0");
+  EXPECT_EQ(refusal("llama", R"({"num_hidden_layers": 99999999})"),
+            "config.json: num_hidden_layers: expected at most 4096 layers, found 99999999");
+  EXPECT_EQ(refusal("llama", R"({"hidden_size": "64"})"),
+            R"(config.json: hidden_size: expected an integer from 0 to 2147483647, found "64")");
+}
+
+TEST(Refusal, MissingKey) {
+  EXPECT_EQ(refusal("llama", R"({"hidden_size": null})"), "config.json: hidden_size is missing");
+}
+
+TEST(Refusal, SpellingsThatDisagree) {
+  EXPECT_EQ(refusal("llama", R"({"n_embd": 32})"),
+            "config.json: n_embd is 32, but another spelling of it (hidden_size) is 64");
+}
+
+TEST(Refusal, MissingTensor) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/llama");
+  checkpoint.remove("model.layers.1.mlp.up_proj.weight");
+  EXPECT_EQ(refusal_of(checkpoint),
+            "edited.safetensors: layers.1.ffn.up.weight is missing: expected a tensor named "
+            "layers.1.mlp.up_proj.weight, layers.1.mlp.gate_up_proj.weight");
+}
+
+TEST(Refusal, LeftOverTensor) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/llama");
+  checkpoint.add("model.layers.0.self_attn.sinks", Shape{4}, Format::plain(DType::kF32),
+                 std::vector<std::byte>(16));
+  EXPECT_EQ(refusal_of(checkpoint),
+            "edited.safetensors: 1 tensor of the file belongs to no part of architecture llama: "
+            "model.layers.0.self_attn.sinks");
+}
+
+TEST(Refusal, WrongShape) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/llama");
+  TensorEntry& up = checkpoint.at("model.layers.0.mlp.up_proj.weight");
+  up.shape = Shape{up.shape[1], up.shape[0]};
+  EXPECT_EQ(
+      refusal_of(checkpoint),
+      "edited.safetensors: layers.0.ffn.up.weight (model.layers.0.mlp.up_proj.weight): expected [96, 64], "
+      "found [64, 96]");
+}
+
+TEST(Refusal, WrongKindOfTensor) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/llama");
+  checkpoint.remove("model.layers.0.mlp.up_proj.weight");
+  checkpoint.add("model.layers.0.mlp.up_proj.weight", Shape{96, 64}, Format::plain(DType::kI32),
+                 std::vector<std::byte>(96 * 64 * 4));
+  EXPECT_EQ(refusal_of(checkpoint),
+            "edited.safetensors: layers.0.ffn.up.weight (model.layers.0.mlp.up_proj.weight): expected "
+            "floating-point or quantised weights, found I32");
+}
+
+TEST(Refusal, DuplicateNames) {
+  EditedCheckpoint twice("tests/goldens/arch/llama");
+  twice.add("model.norm.weight", Shape{64}, Format::plain(DType::kF32), std::vector<std::byte>(256));
+  EXPECT_EQ(refusal_of(twice), "edited.safetensors: tensor model.norm.weight: expected once, found twice");
+  // With and without the prefix of the base model it is one name.
+  EditedCheckpoint prefixed("tests/goldens/arch/llama");
+  prefixed.add("norm.weight", Shape{64}, Format::plain(DType::kF32), std::vector<std::byte>(256));
+  EXPECT_EQ(refusal_of(prefixed),
+            "edited.safetensors: model.norm.weight and norm.weight are the same tensor under two names");
+}
+
+// GGUF files whose metadata contradicts or lacks what their tensors need.
+TEST(Refusal, GgufFilesThatLackAFact) {
+  int refused = 0;
+  for (const RefusedCase& refused_case : kRefusedCases) {
+    const auto checkpoint = Checkpoint::open("tests/goldens/" + std::string(refused_case.file));
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message;
+    const auto model = load_model(*checkpoint);
+    ASSERT_FALSE(model) << refused_case.file;
+    EXPECT_EQ(model.error().message,
+              "tests/goldens/" + std::string(refused_case.file) + ": " + std::string(refused_case.message));
+    ++refused;
+  }
+  EXPECT_EQ(refused, static_cast<int>(std::size(kRefusedCases)));
+}
+
+}  // namespace
+}  // namespace tessera
