@@ -39,8 +39,8 @@ Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, con
   if (!weights && gguf && !spec.default_sizes.empty()) {
     // A wrong shape there is most often a size that the converter did not write.
     Error error = weights.error();
-    error.message +=
-        fmt::format("; the file does not say, and was taken as: {}", fmt::join(spec.default_sizes, ", "));
+    error.message += fmt::format("; sizes that the file does not say were taken as: {}",
+                                 fmt::join(spec.default_sizes, ", "));
     return Failure(std::move(error));
   }
   if (!weights) return Failure(weights.error());

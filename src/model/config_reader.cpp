@@ -34,8 +34,8 @@ bool is_neutral(const Json& value, const ConfigKey& key) {
 }
 
 std::string shown(const Json& value) {
-  if (value.is_number_float() && !std::isfinite(value.get<double>())) {  // JSON has no word for these
-    const double number = value.get<double>();
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) {
+    const auto number = value.get<double>();
     return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
   }
   std::string text = dump_json(value);

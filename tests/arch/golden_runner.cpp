@@ -10,7 +10,7 @@ namespace tessera {
 namespace {
 
 constexpr int32_t kSequences = 3;
-constexpr int32_t kLongest = 64;  // positions a sequence may reach
+constexpr int32_t kLongest = 512;  // positions a sequence may reach
 
 }  // namespace
 
