@@ -175,13 +175,11 @@ inline constexpr RefusedCase kRefusedCases[] = {
     // Heads of 32 values, but no key says so: hidden / heads is 16.
     {"gguf/arch/glm.gguf",
      "layers.0.attn.q.weight (blk.0.attn_q.weight): expected [64, 64], found [128, 64]; sizes that the file "
-     "does "
-     "not say were taken as: chatglm.attention.key_length = 16, chatglm.attention.value_length = 16"},
+     "does not say were taken as: chatglm.attention.key_length = 16, chatglm.attention.value_length = 16"},
     // The converter writes 4 * hidden as the width of the feed-forward block, whatever it is.
     {"gguf/arch/phi.gguf",
      "layers.0.ffn.up.weight (blk.0.ffn_up.weight): expected [256, 64], found [96, 64]; sizes that the file "
-     "does "
-     "not say were taken as: phi2.attention.key_length = 16, phi2.attention.value_length = 16"},
+     "does not say were taken as: phi2.attention.key_length = 16, phi2.attention.value_length = 16"},
 };
 
 }  // namespace tessera
