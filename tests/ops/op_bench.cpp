@@ -103,6 +103,15 @@ WeightId OpBench::joined(const std::vector<Format>& formats, int64_t rows_each, 
   return weights_.add(std::move(slot));
 }
 
+WeightId OpBench::experts(const Format& format, int64_t experts, int64_t rows, int64_t columns) {
+  BoundSlot slot;
+  slot.slot.name = fmt::format("experts.{}", weights_.slots().size());
+  slot.slot.shape = Shape({experts, rows, columns});
+  const Weight all = random_matrix(format, experts * rows, columns, 1);
+  for (int64_t e = 0; e < experts; ++e) slot.parts.push_back(all.slice_rows(e * rows, rows));
+  return weights_.add(std::move(slot));
+}
+
 WeightId OpBench::vector(int64_t size, float low, float high) {
   BoundSlot slot;
   slot.slot.name = fmt::format("vector.{}", weights_.slots().size());

@@ -34,6 +34,8 @@ class OpBench {
   WeightId matrix(const Format& format, int64_t rows, int64_t columns, int64_t row_step = 1);
   // Several matrices of different formats whose rows are joined.
   WeightId joined(const std::vector<Format>& formats, int64_t rows_each, int64_t columns);
+  // [experts, rows, columns], a part for each expert.
+  WeightId experts(const Format& format, int64_t experts, int64_t rows, int64_t columns);
   WeightId vector(int64_t size, float low = -1, float high = 1);
   void add(Op op) { plan_.ops.push_back(std::move(op)); }
   void output(ValueId id);
