@@ -1,7 +1,7 @@
 // The public Generation: events of the engine, sorted by whom they are for.
 #include "engine/api/state.h"
 
-namespace tessera::v1 {
+namespace tessera::inline v1 {
 namespace {
 
 Finish finish_of(FinishReason reason) {
@@ -101,4 +101,4 @@ Generation::Iterator& Generation::Iterator::operator++() {
   return *this;
 }
 
-}  // namespace tessera::v1
+}  // namespace tessera::inline v1

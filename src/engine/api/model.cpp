@@ -1,7 +1,7 @@
 // The public Model: loading, text and ids, requests.
 #include "engine/api/state.h"
 
-namespace tessera::v1 {
+namespace tessera::inline v1 {
 namespace {
 
 ModelInfo describe(const std::string& path, Session& session) {
@@ -172,4 +172,4 @@ std::string_view version() {
   return TESSERA_VERSION;
 }
 
-}  // namespace tessera::v1
+}  // namespace tessera::inline v1

@@ -12,7 +12,7 @@ using InternalError = Error;  // while there is only one Error: the public heade
 
 #include "tessera/tessera.h"
 
-namespace tessera::v1 {
+namespace tessera::inline v1 {
 
 struct Generation::State {
   std::shared_ptr<Model::State> model;
@@ -37,4 +37,4 @@ struct Model::State {
 
 [[nodiscard]] Error public_error(const InternalError& error);
 
-}  // namespace tessera::v1
+}  // namespace tessera::inline v1
