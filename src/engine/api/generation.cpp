@@ -1,7 +1,8 @@
 // The public Generation: events of the engine, sorted by whom they are for.
 #include "engine/api/state.h"
 
-namespace tessera::inline v1 {
+namespace tessera {
+inline namespace v1 {
 namespace {
 
 Finish finish_of(FinishReason reason) {
@@ -101,4 +102,5 @@ Generation::Iterator& Generation::Iterator::operator++() {
   return *this;
 }
 
-}  // namespace tessera::inline v1
+}  // namespace v1
+}  // namespace tessera

@@ -1,7 +1,8 @@
 // The public Model: loading, text and ids, requests.
 #include "engine/api/state.h"
 
-namespace tessera::inline v1 {
+namespace tessera {
+inline namespace v1 {
 namespace {
 
 ModelInfo describe(const std::string& path, Session& session) {
@@ -172,4 +173,5 @@ std::string_view version() {
   return TESSERA_VERSION;
 }
 
-}  // namespace tessera::inline v1
+}  // namespace v1
+}  // namespace tessera

@@ -12,7 +12,8 @@ using InternalError = Error;  // while there is only one Error: the public heade
 
 #include "tessera/tessera.h"
 
-namespace tessera::inline v1 {
+namespace tessera {
+inline namespace v1 {
 
 struct Generation::State {
   std::shared_ptr<Model::State> model;
@@ -37,4 +38,5 @@ struct Model::State {
 
 [[nodiscard]] Error public_error(const InternalError& error);
 
-}  // namespace tessera::inline v1
+}  // namespace v1
+}  // namespace tessera
