@@ -471,12 +471,25 @@ Made read_ctc(const ComponentReader& reader) {
 
 }  // namespace
 
+// What leaves the chain. A vocabulary may hold pieces that are not UTF-8: a character whose bytes lie in several pieces
+// is put together here, what is ill-formed becomes U+FFFD.
 class DecoderRun::Collector : public DecoderStage {
  public:
-  void text(std::string_view part) override { out += part; }
+  void text(std::string_view part) override {
+    pending_ += part;
+    size_t held = 0;
+    unicode::append_replacing_invalid(out, pending_, &held);
+    pending_.erase(0, pending_.size() - held);
+  }
   void end_piece() override {}
-  void end() override {}
+  void end() override {
+    if (!pending_.empty()) out += kReplacement;
+    pending_.clear();
+  }
   std::string out;
+
+ private:
+  std::string pending_;  // an incomplete character
 };
 
 DecoderRun::DecoderRun(const Decoder& decoder) : out_(std::make_unique<Collector>()) {
