@@ -7,11 +7,17 @@
 namespace tessera {
 
 struct GoldenCase {
-  std::string_view folder;  // under tests/goldens: "arch", "arch_more", "gguf/arch", "gguf/quant"
+  std::string_view folder;  // under tests/goldens: "arch", "arch_more", "formats", "gguf/arch", "gguf/quant"
   std::string_view name;
-  std::string_view load_only;  // why the numbers cannot be compared; "" when they are
-  double bound = 1e-9;         // of the normalised squared error with exact activations
+  std::string_view load_only;   // why the numbers cannot be compared; "" when they are
+  double bound = 1e-9;          // of the normalised squared error with exact activations
+  double default_bound = 2e-3;  // of the same as a backend computes by default
 };
+
+// Both generations of config.json lie beside the checkpoint; elsewhere it brings the only one along.
+[[nodiscard]] constexpr bool has_two_configs(const GoldenCase& golden) {
+  return golden.folder == "arch" || golden.folder == "arch_more";
+}
 
 inline constexpr GoldenCase kGoldenCases[] = {
     {"arch", "bloom", ""},
@@ -161,8 +167,28 @@ inline constexpr GoldenCase kGoldenCases[] = {
     {"gguf/arch", "smollm3", ""},
     {"gguf/arch", "stablelm", ""},
     {"gguf/arch", "starcoder2", "the window is not written"},
+    {"gguf/quant", "IQ1_M", ""},
+    {"gguf/quant", "IQ1_S", ""},
+    {"gguf/quant", "IQ2_S", ""},
+    {"gguf/quant", "IQ2_XS", ""},
+    {"gguf/quant", "IQ2_XXS", ""},
+    {"gguf/quant", "IQ3_S", ""},
+    {"gguf/quant", "IQ3_XXS", ""},
+    {"gguf/quant", "IQ4_NL", ""},
+    {"gguf/quant", "IQ4_XS", ""},
+    {"gguf/quant", "MXFP4", ""},
+    {"gguf/quant", "Q2_K", ""},
+    {"gguf/quant", "Q3_K", ""},
     {"gguf/quant", "Q4_0", ""},
+    {"gguf/quant", "Q4_1", ""},
+    {"gguf/quant", "Q4_K", ""},
+    {"gguf/quant", "Q5_0", ""},
+    {"gguf/quant", "Q5_1", ""},
+    {"gguf/quant", "Q5_K", ""},
+    {"gguf/quant", "Q6_K", ""},
     {"gguf/quant", "Q8_0", ""},
+    {"gguf/quant", "TQ1_0", ""},
+    {"gguf/quant", "TQ2_0", ""},
 };
 
 // Files that contradict themselves or leave a fact out: refused with this message after the file's name.

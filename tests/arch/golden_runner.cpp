@@ -34,6 +34,7 @@ GoldenPaths golden_paths(const GoldenCase& golden, const std::string& config) {
   if (golden.folder == "gguf/arch")
     return {base + ".gguf", "", root + "arch/" + std::string(golden.name) + "/golden.safetensors"};
   if (golden.folder == "gguf/quant") return {base + ".gguf", "", base + ".golden.safetensors"};
+  if (golden.folder == "formats") return {base, "", base + "/golden.safetensors"};
   return {base, base + "/" + config, base + "/golden.safetensors"};
 }
 

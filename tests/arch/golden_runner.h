@@ -19,7 +19,8 @@ enum class Way { kWhole, kTokens, kChunks, kRagged };
 inline constexpr std::array kWays = {Way::kWhole, Way::kTokens, Way::kChunks, Way::kRagged};
 [[nodiscard]] const char* way_name(Way way);
 
-// Where a case's files lie; `config` is "config.json" or "config.legacy.json", "" for GGUF.
+// Where a case's files lie; `config` is "config.json" or "config.legacy.json", "": what
+// the checkpoint brings along.
 struct GoldenPaths {
   std::string checkpoint;
   std::string config;

@@ -74,7 +74,7 @@ class Table {
     for (const GoldenCase& golden : kGoldenCases) {
       const std::string name = fmt::format("{}/{}", golden.folder, golden.name);
       if (name.find(options_.filter) == std::string::npos) continue;
-      if (golden.folder.substr(0, 4) == "gguf") {
+      if (!has_two_configs(golden)) {
         print_row(golden, name, "");
       } else {
         print_row(golden, name, "config.json");
@@ -105,7 +105,9 @@ class Table {
 
   void print_row(const GoldenCase& golden, const std::string& name, const std::string& config) {
     const GoldenPaths paths = golden_paths(golden, config);
-    const std::string spelling = config.empty() ? "metadata" : config.size() > 11 ? "legacy" : "current";
+    const std::string spelling = !config.empty()            ? (config.size() > 11 ? "legacy" : "current")
+                                 : name.starts_with("gguf") ? "metadata"
+                                                            : "own";
     std::string row = options_.markdown ? fmt::format("| {} | {} |", name, spelling)
                                         : fmt::format("{:40} {:8}", name, spelling);
     for (const std::string& backend : options_.backends) {
