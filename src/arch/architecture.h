@@ -13,13 +13,14 @@
 namespace tessera {
 
 struct Architecture {
-  std::string_view family;                   // "llama"
-  std::vector<std::string_view> hf_names;    // classes and model types of config.json
-  std::vector<std::string_view> gguf_names;  // general.architecture
+  std::string_view family;                        // "llama"
+  std::vector<std::string_view> hf_names = {};    // classes and model types of config.json
+  std::vector<std::string_view> gguf_names = {};  // general.architecture
+  std::string_view gguf_key = {};  // where families share such a name: only this one's files have it (not 0)
   // Fills the spec; may add dialect rows that depend on the model's numbers (it holds the rows below already).
   void (*build)(ConfigReader& config, ModelSpec& spec, Dialect& dialect) = nullptr;
-  Dialect hf;    // rows that come before hf_dialect()
-  Dialect gguf;  // rows that come before gguf_dialect()
+  Dialect hf = {};    // rows that come before hf_dialect()
+  Dialect gguf = {};  // rows that come before gguf_dialect()
 };
 
 // The explicit list, in alphabetical order of families.

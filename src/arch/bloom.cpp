@@ -48,9 +48,7 @@ const Architecture& bloom_architecture() {
                       {{"layers.*.ffn.norm"}, {"h.*.post_attention_layernorm"}},
                       {{"layers.*.ffn.up"}, {"h.*.mlp.dense_h_to_4h"}},
                       {{"layers.*.ffn.down"}, {"h.*.mlp.dense_4h_to_h"}}},
-             .prefixes = {"transformer."},
-             .ignored = {}},
-      .gguf = {}};
+             .prefixes = {"transformer."}}};
   return architecture;
 }
 

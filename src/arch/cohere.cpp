@@ -27,9 +27,7 @@ const Architecture& cohere_architecture() {
   static const Architecture architecture = {.family = "cohere",
                                             .hf_names = {"CohereForCausalLM", "CohereModel", "cohere"},
                                             .gguf_names = {"command-r"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

@@ -31,9 +31,7 @@ const Architecture& cohere2_architecture() {
   static const Architecture architecture = {.family = "cohere2",
                                             .hf_names = {"Cohere2ForCausalLM", "Cohere2Model", "cohere2"},
                                             .gguf_names = {"cohere2"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

@@ -17,7 +17,12 @@ void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& de
   spec.stop_ids = config.ids("eos_token_id");
   const std::vector<int32_t> bos = config.ids("bos_token_id");
   if (!bos.empty()) spec.bos_id = bos.front();
-  const int64_t layers = config.size("num_hidden_layers");
+  int64_t layers = config.size("num_hidden_layers");
+  if (config.is_gguf()) {  // there draft layers are counted among the others
+    const int64_t drafts = config.count_or("num_nextn_predict_layers", 0);
+    config.require(drafts < layers, "num_nextn_predict_layers", "fewer layers than the model has");
+    layers = std::max<int64_t>(1, layers - drafts);
+  }
   config.require(layers <= 4096, "num_hidden_layers", "at most 4096 layers");
   spec.layers.resize(static_cast<size_t>(layers <= 4096 ? layers : 1));
 }
@@ -153,6 +158,31 @@ std::vector<int64_t> patterned_windows(ConfigReader& config, const ModelSpec& sp
   return layer_windows(config, spec, window, sliding);
 }
 
+std::vector<bool> attention_layers(ConfigReader& config, std::initializer_list<std::string_view> others,
+                                   const std::vector<bool>& otherwise) {
+  std::vector<bool> attends = otherwise;
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (!types.empty())
+    config.require(types.size() == attends.size(), "layer_types",
+                   "one entry per layer, " + std::to_string(attends.size()));
+  for (size_t i = 0; i < attends.size() && i < types.size(); ++i) {
+    attends[i] = types[i] == "full_attention" || types[i] == "attention";
+    config.require(attends[i] || std::find(others.begin(), others.end(), types[i]) != others.end(),
+                   "layer_types", "full_attention or " + std::string(*others.begin()) + " in each entry");
+  }
+  const Json* heads = config.is_gguf() ? config.raw("num_key_value_heads") : nullptr;
+  if (heads == nullptr || !heads->is_array()) return attends;
+  for (size_t i = 0; i < attends.size(); ++i) {
+    config.at_layer(static_cast<int64_t>(i));
+    attends[i] = config.count_or("num_key_value_heads", 0) > 0;
+    const std::string layer = std::to_string(i);
+    config.require(attends[i] || !config.has_tensor("blk." + layer + ".attn_k.weight"), "num_key_value_heads",
+                   "the number of key/value heads of layer " + layer + ", which has an attn_k");
+  }
+  config.at_layer(-1);
+  return attends;
+}
+
 void add_decoder_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
                        const FfnSpec& ffn) {
   add_decoder_layer(layer, LayerNorms{norm, {}, {}}, attention, ffn);
@@ -170,7 +200,7 @@ void add_decoder_layer(LayerSpec& layer, const LayerNorms& norms, const Attentio
 void add_parallel_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
                         const FfnSpec& ffn) {
   Sublayer both = sequential("attn", norm, attention);
-  both.branches.push_back(Branch{"ffn", ffn, {}, {}, {}, 1.0});
+  both.branches.push_back(Branch{"ffn", ffn});
   layer.sublayers.push_back(std::move(both));
 }
 

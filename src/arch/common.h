@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,12 @@ void read_common(ConfigReader& config, ModelSpec& spec, const CommonDefaults& de
 // one flag per layer), else `default_period`. No window: no layer has one.
 [[nodiscard]] std::vector<int64_t> patterned_windows(ConfigReader& config, const ModelSpec& spec,
                                                      int64_t window, int64_t default_period);
+
+// Which layers attend, where others are recurrent: layer_types when given ("attention" or "full_attention", or
+// one of `others`), in a GGUF file those that have key/value heads, else `otherwise`.
+[[nodiscard]] std::vector<bool> attention_layers(ConfigReader& config,
+                                                 std::initializer_list<std::string_view> others,
+                                                 const std::vector<bool>& otherwise);
 
 // Where the norms of a sequential layer stand.
 struct LayerNorms {

@@ -23,9 +23,7 @@ const Architecture& ernie4_5_architecture() {
   static const Architecture architecture = {.family = "ernie4_5",
                                             .hf_names = {"Ernie4_5ForCausalLM", "Ernie4_5Model", "ernie4_5"},
                                             .gguf_names = {"ernie4_5"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

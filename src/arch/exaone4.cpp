@@ -32,10 +32,7 @@ const Architecture& exaone4_architecture() {
       .gguf_names = {"exaone4"},
       .build = build,
       .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
   return architecture;
 }
 

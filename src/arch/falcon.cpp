@@ -83,12 +83,9 @@ const Architecture& falcon_architecture() {
                       {{"layers.*.attn.o"}, {"h.*.self_attention.dense"}},
                       {{"layers.*.ffn.up"}, {"h.*.mlp.dense_h_to_4h"}},
                       {{"layers.*.ffn.down"}, {"h.*.mlp.dense_4h_to_h"}}},
-             .prefixes = {"transformer."},
-             .ignored = {}},
+             .prefixes = {"transformer."}},
       .gguf = {.rows = {{{"layers.*.attn.branch_norm"}, {"blk.*.attn_norm_2"}},
-                        {{"layers.*.ffn.branch_norm"}, {"blk.*.attn_norm"}}},
-               .prefixes = {},
-               .ignored = {}}};
+                        {{"layers.*.ffn.branch_norm"}, {"blk.*.attn_norm"}}}}};
   return architecture;
 }
 

@@ -39,18 +39,11 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   Sublayer mixer;
   mixer.name = "attn";
   mixer.pre = norm;
-  mixer.branches.push_back(Branch{"attn",
-                                  attention,
-                                  {},
-                                  {},
-                                  {config.number_or("attention_out_multiplier", 1.0), false},
-                                  config.number_or("attention_in_multiplier", 1.0)});
-  mixer.branches.push_back(Branch{"mamba",
-                                  mamba,
-                                  {},
-                                  {},
-                                  {config.number_or("ssm_out_multiplier", 1.0), false},
-                                  config.number_or("ssm_in_multiplier", 1.0)});
+  mixer.branches = {Branch{"attn", attention}, Branch{"mamba", mamba}};
+  mixer.branches[0].input_scale = config.number_or("attention_in_multiplier", 1.0);
+  mixer.branches[0].weight.value = config.number_or("attention_out_multiplier", 1.0);
+  mixer.branches[1].input_scale = config.number_or("ssm_in_multiplier", 1.0);
+  mixer.branches[1].weight.value = config.number_or("ssm_out_multiplier", 1.0);
   if (mlp.size() == 2) ffn.gate_scale = mlp[0];
   Sublayer feed_forward = sequential("ffn", norm, ffn);
   if (mlp.size() == 2) feed_forward.alpha = mlp[1];
@@ -58,29 +51,17 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   for (LayerSpec& layer : spec.layers) layer.sublayers = {mixer, feed_forward};
 }
 
+Dialect hf() {
+  Dialect dialect = {.rows = {{{"final_norm"}, {"final_layernorm"}}}};
+  add_state_space_rows(dialect, "mamba", "mamba");
+  return dialect;
+}
+
 }  // namespace
 
 const Architecture& falcon_h1_architecture() {
   static const Architecture architecture = {
-      .family = "falcon_h1",
-      .hf_names = {"FalconH1ForCausalLM", "falcon_h1"},
-      .gguf_names = {},
-      .build = build,
-      .hf = {.rows = {{{"final_norm"}, {"final_layernorm"}},
-                      {{"layers.*.mamba.in"}, {"layers.*.mamba.in_proj"}},
-                      {{"layers.*.mamba.conv"}, {"layers.*.mamba.conv1d"}},
-                      {{"layers.*.mamba.dt_bias"}, {"layers.*.mamba.dt_bias"}},
-                      {{"layers.*.mamba.decay"}, {"layers.*.mamba.A_log"}, Transform::kNegExp},
-                      {{"layers.*.mamba.d"}, {"layers.*.mamba.D"}},
-                      {{"layers.*.mamba.o_norm"}, {"layers.*.mamba.norm"}},
-                      {{"layers.*.mamba.o"}, {"layers.*.mamba.out_proj"}},
-                      {{"layers.*.ffn.norm"}, {"layers.*.pre_ff_layernorm"}},
-                      {{"layers.*.ffn.gate"}, {"layers.*.feed_forward.gate_proj"}},
-                      {{"layers.*.ffn.up"}, {"layers.*.feed_forward.up_proj"}},
-                      {{"layers.*.ffn.down"}, {"layers.*.feed_forward.down_proj"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+      .family = "falcon_h1", .hf_names = {"FalconH1ForCausalLM", "falcon_h1"}, .build = build, .hf = hf()};
   return architecture;
 }
 

@@ -32,10 +32,7 @@ const Architecture& gemma_architecture() {
       .build = build,
       .hf = {.rows = {{{"final_norm"}, {"norm"}, Transform::kAddOne},
                       {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
-                      {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne}}}};
   return architecture;
 }
 

@@ -39,15 +39,12 @@ const Architecture& gemma2_architecture() {
       .hf_names = {"Gemma2ForCausalLM", "Gemma2Model", "gemma2"},
       .gguf_names = {"gemma2"},
       .build = build,
-      .hf = {.rows =
-                 {{{"final_norm"}, {"norm"}, Transform::kAddOne},
-                  {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
-                  {{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
-                  {{"layers.*.ffn.norm"}, {"layers.*.pre_feedforward_layernorm"}, Transform::kAddOne},
-                  {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}, Transform::kAddOne}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+      .hf = {.rows = {
+                 {{"final_norm"}, {"norm"}, Transform::kAddOne},
+                 {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
+                 {{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
+                 {{"layers.*.ffn.norm"}, {"layers.*.pre_feedforward_layernorm"}, Transform::kAddOne},
+                 {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}, Transform::kAddOne}}}};
   return architecture;
 }
 

@@ -48,17 +48,15 @@ const Architecture& gemma3_architecture() {
                    "gemma3"},
       .gguf_names = {"gemma3"},
       .build = build,
-      .hf =
-          {.rows = {{{"final_norm"}, {"norm"}, Transform::kAddOne},
-                    {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
-                    {{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
-                    {{"layers.*.ffn.norm"}, {"layers.*.pre_feedforward_layernorm"}, Transform::kAddOne},
-                    {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}, Transform::kAddOne},
-                    {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}, Transform::kAddOne},
-                    {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}, Transform::kAddOne}},
-           .prefixes = {},
-           .ignored = {"*vision_tower.*", "*multi_modal_projector.*"}},
-      .gguf = {}};
+      .hf = {
+          .rows = {{{"final_norm"}, {"norm"}, Transform::kAddOne},
+                   {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
+                   {{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
+                   {{"layers.*.ffn.norm"}, {"layers.*.pre_feedforward_layernorm"}, Transform::kAddOne},
+                   {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}, Transform::kAddOne},
+                   {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}, Transform::kAddOne},
+                   {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}, Transform::kAddOne}},
+          .ignored = {"*vision_tower.*", "*multi_modal_projector.*"}}};
   return architecture;
 }
 

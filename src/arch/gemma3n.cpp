@@ -91,7 +91,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
     mixer.pre = norm;
     mixer.branches.push_back(Branch{"attn", attention, {}, norm, {}, 1.0});
     mixer.branches.push_back(Branch{"low_rank", low_rank, {}, norm, {}, 1.0});
-    mixer.branches.push_back(Branch{"skip", IdentitySpec{}, {}, {}, {}, 1.0});
+    mixer.branches.push_back(Branch{"skip", IdentitySpec{}});
     mixer.beta.value = std::sqrt(0.5);
     Sublayer feed_forward = sequential("ffn", norm, ffn);
     feed_forward.post = norm;
@@ -110,7 +110,6 @@ const Architecture& gemma3n_architecture() {
   static const Architecture architecture = {
       .family = "gemma3n",
       .hf_names = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration", "gemma3n", "gemma3n_text"},
-      .gguf_names = {},
       .build = build,
       .hf = {.rows = {{{"layers.*.attn.branch_post_norm"}, {"layers.*.post_attention_layernorm"}},
                       {{"layers.*.low_rank.left"}, {"layers.*.laurel.linear_left"}},
@@ -129,9 +128,7 @@ const Architecture& gemma3n_architecture() {
                       {{"embed.per_layer"}, {"embed_tokens_per_layer"}},
                       {{"embed.per_layer_projection"}, {"per_layer_model_projection"}},
                       {{"embed.per_layer_norm"}, {"per_layer_projection_norm"}}},
-             .prefixes = {},
-             .ignored = {"vision_tower.*", "audio_tower.*", "embed_vision.*", "embed_audio.*"}},
-      .gguf = {}};
+             .ignored = {"vision_tower.*", "audio_tower.*", "embed_vision.*", "embed_audio.*"}}};
   return architecture;
 }
 

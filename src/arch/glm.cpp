@@ -27,10 +27,7 @@ const Architecture& glm_architecture() {
       .hf_names = {"GlmForCausalLM", "GlmModel", "glm"},
       .gguf_names = {"chatglm"},
       .build = build,
-      .hf = {},
-      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}},
-               .prefixes = {},
-               .ignored = {}}};
+      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}}}};
   return architecture;
 }
 

@@ -42,12 +42,8 @@ const Architecture& glm4_architecture() {
       .gguf_names = {"glm4"},
       .build = build_glm4,
       .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_self_attn_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_mlp_layernorm"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}},
-               .prefixes = {},
-               .ignored = {}}};
+                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_mlp_layernorm"}}}},
+      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}}}};
   return architecture;
 }
 
@@ -55,13 +51,10 @@ const Architecture& glm_ocr_architecture() {
   static const Architecture architecture = {
       .family = "glm_ocr",
       .hf_names = {"GlmOcrForConditionalGeneration", "GlmOcrTextModel", "glm_ocr", "glm_ocr_text"},
-      .gguf_names = {},
       .build = build_glm_ocr,
       .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_self_attn_layernorm"}},
                       {{"layers.*.ffn.post_norm"}, {"layers.*.post_mlp_layernorm"}}},
-             .prefixes = {},
-             .ignored = {"*visual.*"}},
-      .gguf = {}};
+             .ignored = {"*visual.*"}}};
   return architecture;
 }
 

@@ -9,10 +9,9 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
   read_common(config, spec, {.context = 131072});
   AttentionSpec attention = read_attention(config, spec, 128);
   attention.qkv_bias = config.presence_or("attention_bias", false);
-  NormSpec head_norm = head_rms_norm(config, attention.head_dim, 1e-5);
-  const bool normed = config.flag_or("qk_layernorm", config.is_gguf());
-  if (config.is_gguf()) head_norm.gain = Presence::kRequired;
-  if (normed) attention.q_norm = attention.k_norm = head_norm;
+  const bool normed = config.has_tensor("blk.0.attn_q_norm.weight");
+  if (config.flag_or("qk_layernorm", normed))
+    attention.q_norm = attention.k_norm = head_rms_norm(config, attention.head_dim, 1e-5);
   attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {.fraction = 0.5}).rope);
   const FfnSpec dense = read_gated_ffn(config);
   MoeSpec moe = read_moe(config);
@@ -33,12 +32,12 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
 }  // namespace
 
 const Architecture& glm4_moe_architecture() {
-  static const Architecture architecture = {.family = "glm4_moe",
-                                            .hf_names = {"Glm4MoeForCausalLM", "glm4_moe"},
-                                            .gguf_names = {},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+  static const Architecture architecture = {
+      .family = "glm4_moe",
+      .hf_names = {"Glm4MoeForCausalLM", "glm4_moe"},
+      .gguf_names = {"glm4moe"},
+      .build = build,
+      .gguf = {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}}};
   return architecture;
 }
 

@@ -45,9 +45,7 @@ const Architecture& gpt2_architecture() {
                       {{"layers.*.ffn.norm"}, {"h.*.ln_2"}},
                       {{"layers.*.ffn.up"}, {"h.*.mlp.c_fc"}, Transform::kTranspose},
                       {{"layers.*.ffn.down"}, {"h.*.mlp.c_proj"}, Transform::kTranspose}},
-             .prefixes = {"transformer."},
-             .ignored = {}},
-      .gguf = {}};
+             .prefixes = {"transformer."}}};
   return architecture;
 }
 

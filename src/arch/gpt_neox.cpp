@@ -33,7 +33,6 @@ const Architecture& gpt_neox_architecture() {
   static const Architecture architecture = {
       .family = "gpt_neox",
       .hf_names = {"GPTNeoXForCausalLM", "GPTNeoXModel", "gpt_neox"},
-      .gguf_names = {},
       .build = build,
       .hf = {.rows = {{{"embed"}, {"embed_in"}},
                       {{"final_norm"}, {"final_layer_norm"}},
@@ -44,8 +43,7 @@ const Architecture& gpt_neox_architecture() {
                       {{"layers.*.ffn.up"}, {"layers.*.mlp.dense_h_to_4h"}},
                       {{"layers.*.ffn.down"}, {"layers.*.mlp.dense_4h_to_h"}}},
              .prefixes = {"gpt_neox."},
-             .ignored = {"*.attention.bias", "*.attention.masked_bias"}},
-      .gguf = {}};
+             .ignored = {"*.attention.bias", "*.attention.masked_bias"}}};
   return architecture;
 }
 

@@ -11,12 +11,14 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
   AttentionSpec attention = read_attention(config, spec, 64);
   attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", true);
   attention.sinks = true;
-  attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {.theta = 150000.0}).rope);
+  attention.rope = spec.add_rope(
+      read_rope(config, attention.head_dim, {.theta = 150000.0, .truncate = !config.is_gguf()}).rope);
   const int64_t window = config.nullable_count_or("sliding_window", 128);
   std::vector<bool> alternate;
   for (size_t i = 0; i < spec.layers.size(); ++i) alternate.push_back(i % 2 == 0);
   const std::vector<int64_t> windows = layer_windows(config, spec, window, alternate);
   MoeSpec moe = read_moe(config);
+  (void)config.has("intermediate_size");  // GGUF files name the experts' width twice
   moe.score = RouterScore::kTopKSoftmax;
   moe.router_bias = moe.expert_bias = Presence::kRequired;
   moe.activation = Activation::kGeluSigmoid;
@@ -45,17 +47,15 @@ const Architecture& gpt_oss_architecture() {
   static const Architecture architecture = {
       .family = "gpt_oss",
       .hf_names = {"GptOssForCausalLM", "gpt_oss"},
-      .gguf_names = {},
+      .gguf_names = {"gpt-oss"},
       .build = build,
       .hf = {.rows = {{{"layers.*.moe.router"}, {"layers.*.mlp.router"}},
                       {{"layers.*.moe.down.weight"},
                        {"layers.*.mlp.experts.down_proj!"},
                        Transform::kTranspose},
                       {{"layers.*.moe.down.bias"}, {"layers.*.mlp.experts.down_proj_bias!"}},
-                      {{"layers.*.attn.sinks"}, {"layers.*.self_attn.sinks"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.attn.sinks"}, {"layers.*.self_attn.sinks"}}}},
+      .gguf = {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}}};
   return architecture;
 }
 

@@ -28,10 +28,7 @@ const Architecture& hunyuan_dense_architecture() {
       .gguf_names = {"hunyuan-dense"},
       .build = build,
       .hf = {.rows = {{{"layers.*.attn.q_norm"}, {"layers.*.self_attn.query_layernorm"}},
-                      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.key_layernorm"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.key_layernorm"}}}}};
   return architecture;
 }
 

@@ -28,9 +28,7 @@ const Architecture& llama_architecture() {
   static const Architecture architecture = {.family = "llama",
                                             .hf_names = {"LlamaForCausalLM", "LlamaModel", "llama"},
                                             .gguf_names = {"llama"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

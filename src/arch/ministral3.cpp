@@ -30,9 +30,7 @@ const Architecture& ministral3_architecture() {
       .family = "ministral3",
       .hf_names = {"Ministral3ForCausalLM", "Ministral3Model", "ministral3"},
       .gguf_names = {"mistral3"},
-      .build = build,
-      .hf = {},
-      .gguf = {}};
+      .build = build};
   return architecture;
 }
 

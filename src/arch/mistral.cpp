@@ -25,12 +25,8 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
 }  // namespace
 
 const Architecture& mistral_architecture() {
-  static const Architecture architecture = {.family = "mistral",
-                                            .hf_names = {"MistralForCausalLM", "MistralModel", "mistral"},
-                                            .gguf_names = {},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+  static const Architecture architecture = {
+      .family = "mistral", .hf_names = {"MistralForCausalLM", "MistralModel", "mistral"}, .build = build};
   return architecture;
 }
 

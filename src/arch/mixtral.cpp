@@ -1,4 +1,4 @@
-// Mixtral: Mistral's layer with experts, softmax over the chosen ones (equal to renormalising).
+// Mixtral: Mistral's layer with experts, softmax over the chosen ones (equal to renormalising). GGUF files bear Llama's name.
 #include "arch/families.h"
 #include "arch/moe_common.h"
 
@@ -8,7 +8,9 @@ namespace {
 void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 131072});
   AttentionSpec attention = read_attention(config, spec);
-  attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {.theta = 1e6}).rope);
+  const RopeLayout layout = config.is_gguf() ? RopeLayout::kInterleaved : RopeLayout::kHalfSplit;
+  attention.rope =
+      spec.add_rope(read_rope(config, attention.head_dim, {.theta = 1e6, .layout = layout}).rope);
   attention.window = config.nullable_count_or("sliding_window", 0);
   MoeSpec moe = read_moe(config);
   moe.score = RouterScore::kTopKSoftmax;
@@ -22,18 +24,11 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
 }  // namespace
 
 const Architecture& mixtral_architecture() {
-  static const Architecture architecture = {
-      .family = "mixtral",
-      .hf_names = {"MixtralForCausalLM", "MixtralModel", "mixtral"},
-      .gguf_names = {},
-      .build = build,
-      .hf = {.rows = {{{"layers.*.moe.router"}, {"layers.*.block_sparse_moe.gate"}},
-                      {{"layers.*.moe.gate"}, {"layers.*.block_sparse_moe.experts.#.w1"}},
-                      {{"layers.*.moe.down"}, {"layers.*.block_sparse_moe.experts.#.w2"}},
-                      {{"layers.*.moe.up"}, {"layers.*.block_sparse_moe.experts.#.w3"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+  static const Architecture architecture = {.family = "mixtral",
+                                            .hf_names = {"MixtralForCausalLM", "MixtralModel", "mixtral"},
+                                            .gguf_names = {"llama"},
+                                            .gguf_key = "num_experts",
+                                            .build = build};
   return architecture;
 }
 

@@ -38,12 +38,18 @@ Sublayer moe_sublayer(const NormSpec& norm, const MoeSpec& moe, const std::optio
   Sublayer sublayer;
   sublayer.name = "ffn";
   sublayer.pre = norm;
-  sublayer.branches.push_back(Branch{"moe", moe, {}, {}, {}, 1.0});
-  if (shared) sublayer.branches.push_back(Branch{"shared", *shared, {}, {}, {}, 1.0});
+  sublayer.branches.push_back(Branch{"moe", moe});
+  if (shared) sublayer.branches.push_back(Branch{"shared", *shared});
   return sublayer;
 }
 
+bool has_selection_bias(const ConfigReader& config, int64_t layer) {
+  return config.has_tensor(fmt::format("blk.{}.exp_probs_b.bias", layer));
+}
+
 void read_biased_router(ConfigReader& config, MoeSpec& moe) {
+  (void)config.choice<bool>("scoring_func", "sigmoid", {{"sigmoid", true}});
+  (void)config.choice<bool>("topk_method", "noaux_tc", {{"noaux_tc", true}});
   moe.score = RouterScore::kSigmoid;
   moe.selection_bias = Presence::kRequired;
   moe.renormalise = config.flag_or("norm_topk_prob", true);

@@ -18,6 +18,9 @@ namespace tessera {
 [[nodiscard]] Sublayer moe_sublayer(const NormSpec& norm, const MoeSpec& moe,
                                     const std::optional<FfnSpec>& shared);
 
+// A GGUF file's layer has the tensor of such a bias: its router is the one below, whatever the metadata leave out.
+[[nodiscard]] bool has_selection_bias(const ConfigReader& config, int64_t layer);
+
 // The V3-style router: sigmoid scores, a bias for choosing only, groups scored by their best two.
 void read_biased_router(ConfigReader& config, MoeSpec& moe);
 

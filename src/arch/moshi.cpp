@@ -29,7 +29,6 @@ const Architecture& moshi_architecture() {
   static const Architecture architecture = {
       .family = "moshi",
       .hf_names = {"MoshiForCausalLM", "MoshiForConditionalGeneration", "MoshiModel", "moshi"},
-      .gguf_names = {},
       .build = build,
       .hf = {.rows = {{{"embed"}, {"text_emb"}},
                       {{"final_norm"}, {"out_norm.alpha!"}},
@@ -49,8 +48,7 @@ const Architecture& moshi_architecture() {
                       {{"layers.*.ffn.down"}, {"layers.*.mlp.fc2", "layers.*.gating.linear_out"}}},
              .prefixes = {"transformer.", "decoder.model.", "decoder."},
              .ignored = {"emb.*", "embed_tokens.*.weight", "linears.*", "depformer*", "depth_decoder.*",
-                         "audio_encoder.*"}},
-      .gguf = {}};
+                         "audio_encoder.*"}}};
   return architecture;
 }
 

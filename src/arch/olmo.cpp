@@ -25,9 +25,7 @@ const Architecture& olmo_architecture() {
   static const Architecture architecture = {.family = "olmo",
                                             .hf_names = {"OlmoForCausalLM", "OlmoModel", "olmo"},
                                             .gguf_names = {"olmo"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

@@ -47,10 +47,7 @@ const Architecture& olmo2_architecture() {
       .gguf_names = {"olmo2"},
       .build = build_olmo2,
       .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
   return architecture;
 }
 
@@ -58,13 +55,9 @@ const Architecture& olmo3_architecture() {
   static const Architecture architecture = {
       .family = "olmo3",
       .hf_names = {"Olmo3ForCausalLM", "Olmo3Model", "olmo3"},
-      .gguf_names = {},
       .build = build_olmo3,
       .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
   return architecture;
 }
 

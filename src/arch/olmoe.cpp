@@ -26,9 +26,7 @@ const Architecture& olmoe_architecture() {
   static const Architecture architecture = {.family = "olmoe",
                                             .hf_names = {"OlmoeForCausalLM", "OlmoeModel", "olmoe"},
                                             .gguf_names = {"olmoe"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

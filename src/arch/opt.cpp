@@ -33,7 +33,6 @@ const Architecture& opt_architecture() {
   static const Architecture architecture = {
       .family = "opt",
       .hf_names = {"OPTForCausalLM", "OPTModel", "opt"},
-      .gguf_names = {},
       .build = build,
       .hf = {.rows = {{{"embed.positions"}, {"embed_positions"}},
                       {{"embed.projection"}, {"project_in"}},
@@ -46,9 +45,7 @@ const Architecture& opt_architecture() {
                       {{"layers.*.ffn.out_norm"}, {"layers.*.final_layer_norm"}},
                       {{"layers.*.ffn.up"}, {"layers.*.fc1"}},
                       {{"layers.*.ffn.down"}, {"layers.*.fc2"}}},
-             .prefixes = {"model.decoder.", "decoder."},
-             .ignored = {}},
-      .gguf = {}};
+             .prefixes = {"model.decoder.", "decoder."}}};
   return architecture;
 }
 

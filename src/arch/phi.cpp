@@ -29,10 +29,7 @@ const Architecture& phi_architecture() {
       .hf = {.rows = {{{"final_norm"}, {"final_layernorm"}},
                       {{"layers.*.attn.o"}, {"layers.*.self_attn.dense"}},
                       {{"layers.*.ffn.up"}, {"layers.*.mlp.fc1"}},
-                      {{"layers.*.ffn.down"}, {"layers.*.mlp.fc2"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.down"}, {"layers.*.mlp.fc2"}}}}};
   return architecture;
 }
 

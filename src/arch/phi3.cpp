@@ -25,10 +25,7 @@ const Architecture& phi3_architecture() {
       .hf_names = {"Phi3ForCausalLM", "Phi3Model", "phi3"},
       .gguf_names = {"phi3"},
       .build = build,
-      .hf = {},
-      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}},
-               .prefixes = {},
-               .ignored = {}}};
+      .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}}}};
   return architecture;
 }
 

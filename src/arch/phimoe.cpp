@@ -28,17 +28,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
 
 const Architecture& phimoe_architecture() {
   static const Architecture architecture = {
-      .family = "phimoe",
-      .hf_names = {"PhimoeForCausalLM", "PhiMoEForCausalLM", "phimoe"},
-      .gguf_names = {},
-      .build = build,
-      .hf = {.rows = {{{"layers.*.moe.router"}, {"layers.*.block_sparse_moe.gate"}},
-                      {{"layers.*.moe.gate"}, {"layers.*.block_sparse_moe.experts.#.w1"}},
-                      {{"layers.*.moe.down"}, {"layers.*.block_sparse_moe.experts.#.w2"}},
-                      {{"layers.*.moe.up"}, {"layers.*.block_sparse_moe.experts.#.w3"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+      .family = "phimoe", .hf_names = {"PhimoeForCausalLM", "PhiMoEForCausalLM", "phimoe"}, .build = build};
   return architecture;
 }
 

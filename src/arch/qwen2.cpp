@@ -27,9 +27,7 @@ const Architecture& qwen2_architecture() {
   static const Architecture architecture = {.family = "qwen2",
                                             .hf_names = {"Qwen2ForCausalLM", "Qwen2Model", "qwen2"},
                                             .gguf_names = {"qwen2"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

@@ -27,9 +27,7 @@ const Architecture& qwen3_architecture() {
   static const Architecture architecture = {.family = "qwen3",
                                             .hf_names = {"Qwen3ForCausalLM", "Qwen3Model", "qwen3"},
                                             .gguf_names = {"qwen3"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

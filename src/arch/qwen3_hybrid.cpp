@@ -1,131 +1,140 @@
 // Qwen3-Next and Qwen3.5/3.6 (dense, with experts, wrapped in a vision model): every fourth layer gated attention, the others gated
-// DeltaNet. All norms hold gain - 1 (except DeltaNet's output norm). Qwen3-Next fuses its projections per key head.
+// DeltaNet. All norms hold gain - 1 (except DeltaNet's output norm; GGUF files hold the gain). Qwen3-Next fuses its projections per
+// key head; GGUF files of Qwen3.5 hold value heads tiled.
 #include "arch/families.h"
 #include "arch/moe_common.h"
 
 namespace tessera {
 namespace {
 
-DeltaNetSpec read_delta(ConfigReader& config) {
+DeltaNetSpec read_delta(ConfigReader& config, HeadMap gguf_heads) {
   DeltaNetSpec delta;
-  delta.key_heads = config.size_or("linear_num_key_heads", 16);
-  delta.value_heads = config.size_or("linear_num_value_heads", 32);
-  delta.key_dim = config.size_or("linear_key_head_dim", 128);
-  delta.value_dim = config.size_or("linear_value_head_dim", 128);
-  delta.kernel = config.size_or("linear_conv_kernel_dim", 4);
-  delta.norm = rms_norm(config);
-  delta.norm.group = delta.value_dim;
+  if (config.is_gguf()) {  // the names of a state space
+    delta.head_map = gguf_heads;
+    delta.key_heads = config.size("n_groups");
+    delta.value_heads = config.size("time_step_rank");
+    delta.key_dim = config.size("state_size");
+    delta.value_dim = std::max<int64_t>(1, config.size("inner_size") / delta.value_heads);
+    delta.kernel = config.size("conv_kernel");
+    config.require(delta.value_dim * delta.value_heads == config.size("inner_size"), "inner_size",
+                   "a multiple of the number of value heads, " + std::to_string(delta.value_heads));
+  } else {
+    delta.key_heads = config.size_or("linear_num_key_heads", 16);
+    delta.value_heads = config.size_or("linear_num_value_heads", 32);
+    delta.key_dim = config.size_or("linear_key_head_dim", 128);
+    delta.value_dim = config.size_or("linear_value_head_dim", 128);
+    delta.kernel = config.size_or("linear_conv_kernel_dim", 4);
+  }
+  delta.norm = per_head(rms_norm(config), delta.value_dim);
   return delta;
 }
 
-AttentionSpec read_gated_attention(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
-  AttentionSpec attention = read_attention(config, spec, 256);
-  attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);
-  attention.output_gate = config.flag_or("attn_output_gate", true) ? OutputGate::kSigmoid : OutputGate::kNone;
-  attention.q_norm = attention.k_norm = rms_norm(config);
-  attention.q_norm->group = attention.k_norm->group = attention.head_dim;
-  attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {.fraction = 0.25}).rope);
-  // q_proj holds, per head, the query's rows and the gate's.
+// Sources that hold the rows of several slots by groups: per head the query's and the gate's, per key head all that belongs to it.
+void add_fused_rows(Dialect& dialect, const AttentionSpec& attention, const DeltaNetSpec& delta) {
   dialect.rows.insert(dialect.rows.begin(), DialectRow{{"layers.*.attn.q", "layers.*.attn.output_gate"},
-                                                       {"layers.*.self_attn.q_proj"},
+                                                       {"layers.*.self_attn.q_proj", "blk.*.attn_q"},
                                                        Transform::kNone,
                                                        attention.heads});
-  return attention;
-}
-
-// "linear_attention" or "full_attention" per layer; else every full_attention_interval-th layer attends.
-std::vector<bool> attention_layers(ConfigReader& config, const ModelSpec& spec) {
-  const std::vector<std::string> types = config.texts("layer_types");
-  const int64_t interval = config.size_or("full_attention_interval", 4);
-  config.require(types.empty() || types.size() == spec.layers.size(), "layer_types", "one entry per layer");
-  std::vector<bool> full;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    if (i < types.size()) {
-      config.require(types[i] == "full_attention" || types[i] == "linear_attention", "layer_types",
-                     "full_attention or linear_attention in each entry");
-      full.push_back(types[i] == "full_attention");
-    } else {
-      full.push_back(static_cast<int64_t>(i + 1) % interval == 0);
-    }
-  }
-  return full;
-}
-
-void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
-  read_common(config, spec, {.context = 32768});
-  const AttentionSpec attention = read_gated_attention(config, spec, dialect);
-  const DeltaNetSpec delta = read_delta(config);
   dialect.rows.push_back({{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v", "layers.*.attn.z"},
                           {"layers.*.linear_attn.in_proj_qkvz"},
                           Transform::kNone,
                           delta.key_heads});
   dialect.rows.push_back({{"layers.*.attn.b", "layers.*.attn.a"},
-                          {"layers.*.linear_attn.in_proj_ba"},
+                          {"layers.*.linear_attn.in_proj_ba", "blk.*.ssm_ba"},
                           Transform::kNone,
                           delta.key_heads});
+}
+
+void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect, HeadMap gguf_heads) {
+  read_common(config, spec, {.context = 32768});
+  AttentionSpec attention = read_attention(config, spec, 256);
+  attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);
+  attention.output_gate = config.flag_or("attn_output_gate", true) ? OutputGate::kSigmoid : OutputGate::kNone;
+  attention.q_norm = attention.k_norm = head_rms_norm(config, attention.head_dim);
+  const RopeDefaults rope = {.fraction = 0.25, .sections_interleaved = true};
+  attention.rope = spec.add_rope(read_rope(config, attention.head_dim, rope).rope);
+  const DeltaNetSpec delta = read_delta(config, gguf_heads);
+  add_fused_rows(dialect, attention, delta);
   const NormSpec norm = rms_norm(config);
-  std::optional<FfnSpec> dense;
-  std::optional<MoeSpec> moe;
-  std::optional<FfnSpec> shared;
+  FfnSpec dense;
+  MoeSpec moe;
+  FfnSpec shared;
   std::vector<bool> sparse(spec.layers.size(), false);
   if (config.has("num_experts")) {
     moe = read_moe(config);
-    moe->renormalise = config.flag_or("norm_topk_prob", true);
-    shared = shared_expert(*moe, config.size("shared_expert_intermediate_size"), true);
+    moe.renormalise = config.flag_or("norm_topk_prob", true);
+    shared = shared_expert(moe, config.size("shared_expert_intermediate_size"), true);
     sparse = sparse_layers(config, spec);
   }
-  if (!moe || config.has("intermediate_size")) dense = read_gated_ffn(config);
+  if (!config.has("num_experts") || config.has("intermediate_size")) dense = read_gated_ffn(config);
   spec.final_norm = norm;
-  const std::vector<bool> full = attention_layers(config, spec);
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    auto& sublayers = spec.layers[i].sublayers;
-    if (full[i])
-      sublayers.push_back(sequential("attn", norm, attention));
-    else
-      sublayers.push_back(sequential("attn", norm, delta));
-    if (sparse[i])
-      sublayers.push_back(moe_sublayer(norm, *moe, shared));
-    else
-      sublayers.push_back(sequential("ffn", norm, dense.value_or(FfnSpec{})));
-  }
-  const auto drafts = config.count_or("num_nextn_predict_layers", 0);
-  if (drafts > 0) dialect.ignored.push_back("mtp.*");
+  const int64_t interval = config.size_or("full_attention_interval", 4);
+  std::vector<bool> every;
+  for (size_t i = 0; i < spec.layers.size(); ++i)
+    every.push_back(static_cast<int64_t>(i + 1) % interval == 0);
+  const std::vector<bool> attends = attention_layers(config, {"linear_attention"}, every);
+  for (size_t i = 0; i < spec.layers.size(); ++i)
+    spec.layers[i].sublayers = {
+        attends[i] ? sequential("attn", norm, attention) : sequential("attn", norm, delta),
+        sparse[i] ? moe_sublayer(norm, moe, shared) : sequential("ffn", norm, dense)};
+  if (!config.is_gguf() && config.count_or("num_nextn_predict_layers", 0) > 0)
+    dialect.ignored.push_back("mtp.*");
+  else
+    ignore_draft_layers(config, spec, dialect);
+}
+
+void build_next(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
+  build(config, spec, dialect, HeadMap::kGrouped);
+}
+void build_3_5(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
+  build(config, spec, dialect, HeadMap::kTiled);
 }
 
 Dialect hf() {
-  Dialect dialect;
-  dialect.rows = {
-      {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
-      {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
-      {{"final_norm"}, {"norm"}, Transform::kAddOne},
-      {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}, Transform::kAddOne},
-      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}, Transform::kAddOne},
-      {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"}, {"layers.*.linear_attn.in_proj_qkv"}},
-      {{"layers.*.attn.z"}, {"layers.*.linear_attn.in_proj_z"}},
-      {{"layers.*.attn.b"}, {"layers.*.linear_attn.in_proj_b"}},
-      {{"layers.*.attn.a"}, {"layers.*.linear_attn.in_proj_a"}},
-      {{"layers.*.attn.conv"}, {"layers.*.linear_attn.conv1d"}},
-      {{"layers.*.attn.decay"}, {"layers.*.linear_attn.A_log"}, Transform::kNegExp},
-      {{"layers.*.attn.dt_bias"}, {"layers.*.linear_attn.dt_bias"}},
-      {{"layers.*.attn.o_norm"}, {"layers.*.linear_attn.norm"}},
-      {{"layers.*.attn.o"}, {"layers.*.linear_attn.out_proj"}},
-  };
-  dialect.ignored = {"mtp.*", "visual.*", "model.visual.*", "vision_tower.*"};
-  return dialect;
+  return {.rows = {{{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
+                   {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne},
+                   {{"final_norm"}, {"norm"}, Transform::kAddOne},
+                   {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}, Transform::kAddOne},
+                   {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}, Transform::kAddOne},
+                   {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"},
+                    {"layers.*.linear_attn.in_proj_qkv"}},
+                   {{"layers.*.attn.z"}, {"layers.*.linear_attn.in_proj_z"}},
+                   {{"layers.*.attn.b"}, {"layers.*.linear_attn.in_proj_b"}},
+                   {{"layers.*.attn.a"}, {"layers.*.linear_attn.in_proj_a"}},
+                   {{"layers.*.attn.conv"}, {"layers.*.linear_attn.conv1d"}},
+                   {{"layers.*.attn.decay"}, {"layers.*.linear_attn.A_log"}, Transform::kNegExp},
+                   {{"layers.*.attn.dt_bias"}, {"layers.*.linear_attn.dt_bias"}},
+                   {{"layers.*.attn.o_norm"}, {"layers.*.linear_attn.norm"}},
+                   {{"layers.*.attn.o"}, {"layers.*.linear_attn.out_proj"}}},
+          .ignored = {"mtp.*", "visual.*", "model.visual.*", "vision_tower.*"}};
+}
+
+Dialect gguf() {
+  return {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}};
 }
 
 }  // namespace
 
-const Architecture& qwen3_hybrid_architecture() {
+const Architecture& qwen3_next_architecture() {
+  static const Architecture architecture = {.family = "qwen3_next",
+                                            .hf_names = {"Qwen3NextForCausalLM", "qwen3_next"},
+                                            .gguf_names = {"qwen3next"},
+                                            .build = build_next,
+                                            .hf = hf(),
+                                            .gguf = gguf()};
+  return architecture;
+}
+
+const Architecture& qwen3_5_architecture() {
   static const Architecture architecture = {
-      .family = "qwen3_hybrid",
-      .hf_names = {"Qwen3NextForCausalLM", "qwen3_next", "Qwen3_5ForCausalLM", "Qwen3_5TextForCausalLM",
-                   "Qwen3_5ForConditionalGeneration", "qwen3_5", "qwen3_5_text", "Qwen3_5MoeForCausalLM",
-                   "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", "qwen3_5_moe_text"},
-      .gguf_names = {},
-      .build = build,
+      .family = "qwen3_5",
+      .hf_names = {"Qwen3_5ForCausalLM", "Qwen3_5TextForCausalLM", "Qwen3_5ForConditionalGeneration",
+                   "qwen3_5", "qwen3_5_text", "Qwen3_5MoeForCausalLM", "Qwen3_5MoeForConditionalGeneration",
+                   "qwen3_5_moe", "qwen3_5_moe_text"},
+      .gguf_names = {"qwen35", "qwen35moe"},
+      .build = build_3_5,
       .hf = hf(),
-      .gguf = {}};
+      .gguf = gguf()};
   return architecture;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "arch/families.h"
@@ -25,9 +26,10 @@ const std::vector<const Architecture*>& architectures() {
       &olmo_architecture(),         &olmo2_architecture(),         &olmo3_architecture(),
       &olmoe_architecture(),        &opt_architecture(),           &phi_architecture(),
       &phi3_architecture(),         &phimoe_architecture(),        &qwen2_architecture(),
-      &qwen2_moe_architecture(),    &qwen3_architecture(),         &qwen3_hybrid_architecture(),
-      &qwen3_moe_architecture(),    &rwkv4_architecture(),         &seed_oss_architecture(),
-      &smollm3_architecture(),      &stablelm_architecture(),      &starcoder2_architecture(),
+      &qwen2_moe_architecture(),    &qwen3_architecture(),         &qwen3_5_architecture(),
+      &qwen3_moe_architecture(),    &qwen3_next_architecture(),    &rwkv4_architecture(),
+      &seed_oss_architecture(),     &smollm3_architecture(),       &stablelm_architecture(),
+      &starcoder2_architecture(),
       // clang-format on
   };
   return list;
@@ -36,10 +38,16 @@ const std::vector<const Architecture*>& architectures() {
 Result<const Architecture*> find_architecture(const Config& config) {
   const bool gguf = config.source() == ConfigSource::kGguf;
   for (const std::string& name : config.architecture_names()) {
+    const Architecture* found = nullptr;
     for (const Architecture* architecture : architectures()) {
       const auto& names = gguf ? architecture->gguf_names : architecture->hf_names;
-      if (std::find(names.begin(), names.end(), name) != names.end()) return architecture;
+      if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+      const bool keyed = gguf && !architecture->gguf_key.empty();
+      const Json* value = keyed ? json_find(config.values(), architecture->gguf_key) : nullptr;
+      if (keyed && (value == nullptr || *value == 0)) continue;
+      if (found == nullptr || keyed) found = architecture;
     }
+    if (found != nullptr) return found;
   }
   std::string known;
   for (const Architecture* architecture : architectures()) {

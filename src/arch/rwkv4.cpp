@@ -37,7 +37,6 @@ const Architecture& rwkv4_architecture() {
   static const Architecture architecture = {
       .family = "rwkv4",
       .hf_names = {"RwkvForCausalLM", "rwkv"},
-      .gguf_names = {},
       .build = build,
       .hf = {.rows = {{{"embed"}, {"embeddings"}},
                       {{"embed.norm"}, {"blocks.0.pre_ln"}},
@@ -59,9 +58,7 @@ const Architecture& rwkv4_architecture() {
                       {{"layers.*.ffn.up"}, {"blocks.*.feed_forward.key"}},
                       {{"layers.*.ffn.r"}, {"blocks.*.feed_forward.receptance"}},
                       {{"layers.*.ffn.down"}, {"blocks.*.feed_forward.value"}}},
-             .prefixes = {"rwkv."},
-             .ignored = {}},
-      .gguf = {}};
+             .prefixes = {"rwkv."}}};
   return architecture;
 }
 

@@ -25,9 +25,7 @@ const Architecture& seed_oss_architecture() {
       .hf_names = {"SeedOssForCausalLM", "SeedOssModel", "seed_oss"},
       .gguf_names = {"seed_oss"},
       .build = build,
-      .hf = {},
-      .gguf = {
-          .rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}, .prefixes = {}, .ignored = {}}};
+      .gguf = {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}}};
   return architecture;
 }
 

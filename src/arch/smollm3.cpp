@@ -41,9 +41,7 @@ const Architecture& smollm3_architecture() {
   static const Architecture architecture = {.family = "smollm3",
                                             .hf_names = {"SmolLM3ForCausalLM", "SmolLM3Model", "smollm3"},
                                             .gguf_names = {"smollm3"},
-                                            .build = build,
-                                            .hf = {},
-                                            .gguf = {}};
+                                            .build = build};
   return architecture;
 }
 

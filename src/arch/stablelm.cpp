@@ -40,10 +40,7 @@ const Architecture& stablelm_architecture() {
       .gguf_names = {"stablelm"},
       .build = build,
       .hf = {.rows = {{{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_layernorm.norms.#"}},
-                      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_layernorm.norms.#"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_layernorm.norms.#"}}}}};
   return architecture;
 }
 

@@ -29,10 +29,7 @@ const Architecture& starcoder2_architecture() {
       .gguf_names = {"starcoder2"},
       .build = build,
       .hf = {.rows = {{{"layers.*.ffn.up"}, {"layers.*.mlp.c_fc"}},
-                      {{"layers.*.ffn.down"}, {"layers.*.mlp.c_proj"}}},
-             .prefixes = {},
-             .ignored = {}},
-      .gguf = {}};
+                      {{"layers.*.ffn.down"}, {"layers.*.mlp.c_proj"}}}}};
   return architecture;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/check.h"
 #include "formats/format_info.h"
 
 namespace tessera {
@@ -103,6 +104,8 @@ class Binder {
     for (const Dialect* dialect : {&own_, &common_}) {
       for (const DialectRow& row : dialect->rows) {
         if (!names_slot(row, slot)) continue;
+        if (!row.joined.empty() && slot.suffix == ".weight")
+          found.push_back({&row, joined_name(slot, row.joined.front()), ""});
         for (const std::string& source : row.sources) {
           std::string name = replace_star(source, slot.layer);
           const size_t expert = name.find('#');
@@ -123,6 +126,10 @@ class Binder {
       for (const Candidate& candidate : candidates_of_head()) found.push_back(candidate);
     }
     return found;
+  }
+
+  static std::string joined_name(const Slot& slot, const JoinedSource& source) {
+    return replace_star(source.pattern, slot.layer) + slot.suffix;
   }
 
   std::vector<Candidate> candidates_of_head() const {
@@ -235,6 +242,36 @@ class Binder {
     return {};
   }
 
+  // A matrix whose rows come, group by group, from several tensors.
+  Status bind_joined(const Slot& slot, const DialectRow& row, BoundSlot& bound) {
+    const int64_t columns = slot.shape.columns();
+    int64_t rows = 0;
+    for (const JoinedSource& source : row.joined) rows += source.rows;
+    CHECK(slot.role == SlotRole::kMatrix && rows * row.groups == slot.shape.rows(), "joined rows of {}",
+          slot.name);
+    bound.parts.resize(row.joined.size() * static_cast<size_t>(row.groups));
+    for (size_t i = 0; i < row.joined.size(); ++i) {
+      const JoinedSource& source = row.joined[i];
+      const std::string name = joined_name(slot, source);
+      const TensorEntry* entry = find(name);
+      if (entry == nullptr)
+        return fail(ErrorCode::kBadData, "{}: {} is missing: expected a tensor named {}", file(), slot.name,
+                    name);
+      const bool transposed = source.transform == Transform::kTranspose;
+      TESSERA_TRY_STATUS(check_shape(
+          slot, *entry,
+          transposed ? Shape{row.groups, columns, source.rows} : Shape{row.groups, source.rows, columns}));
+      used_.insert(entry);
+      const size_t share = entry->bytes.size() / static_cast<size_t>(row.groups);
+      for (size_t g = 0; g < static_cast<size_t>(row.groups); ++g) {
+        TESSERA_TRY(
+            bound.parts[g * row.joined.size() + i],
+            read_matrix(slot, *entry, entry->bytes.subspan(g * share, share), source.rows, transposed));
+      }
+    }
+    return {};
+  }
+
   // The entries of a plan, out of each of `outer` fused vectors.
   static std::vector<float> take_rows(const std::vector<float>& all, const RowPlan& plan, int64_t outer) {
     std::vector<float> taken;
@@ -275,7 +312,9 @@ class Binder {
     BoundSlot bound;
     bound.slot = slot;
     bound.source = entry.name;
-    if (slot.role == SlotRole::kExperts) {
+    if (!row.joined.empty()) {
+      TESSERA_TRY_STATUS(bind_joined(slot, row, bound));
+    } else if (slot.role == SlotRole::kExperts) {
       TESSERA_TRY_STATUS(bind_experts(slot, candidate, entry, plan, bound));
     } else if (slot.role == SlotRole::kVector && !candidate.expert_source.empty()) {
       TESSERA_TRY_STATUS(bind_pieces(slot, candidate, entry, bound));
@@ -332,9 +371,10 @@ class Binder {
       return weight;
     }
     if (const auto it = transposed_.find(bytes.data()); it != transposed_.end()) return it->second;
-    if (!entry.format.is_plain())
+    if (!entry.format.is_plain() && entry.format.group > 0)
       return fail(ErrorCode::kUnsupported, "{}: {} ({}): a transposed matrix in {} cannot be read",
                   file_of(entry), slot.name, entry.name, format_name(entry.format));
+    if (!entry.format.is_plain()) return decode_transposed(entry, bytes, rows, columns);
     const auto size = static_cast<size_t>(dtype_size(entry.format.element));
     Buffer buffer(bytes.size());
     for (int64_t r = 0; r < rows; ++r)
@@ -342,6 +382,26 @@ class Binder {
         std::memcpy(buffer.data() + static_cast<size_t>(r * columns + c) * size,
                     bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
     weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(size)};
+    weights_.own(std::move(buffer));
+    transposed_.emplace(bytes.data(), weight);
+    return weight;
+  }
+
+  // Blocks run along the stored rows, so that a transposed matrix has none: its values are kept as float32.
+  Result<Weight> decode_transposed(const TensorEntry& entry, std::span<const std::byte> bytes, int64_t rows,
+                                   int64_t columns) {
+    Weight stored{entry.format, columns, rows, {}};
+    stored.planes[0] = {bytes.data(), format_row_bytes(entry.format, rows)};
+    Buffer buffer(static_cast<size_t>(rows) * static_cast<size_t>(columns) * sizeof(float));
+    std::vector<float> values(static_cast<size_t>(rows));
+    for (int64_t c = 0; c < columns; ++c) {
+      decode_row(stored, c, 0, rows, values.data());
+      for (int64_t r = 0; r < rows; ++r)
+        std::memcpy(buffer.data() + static_cast<size_t>(r * columns + c) * sizeof(float),
+                    &values[static_cast<size_t>(r)], sizeof(float));
+    }
+    Weight weight{Format::plain(DType::kF32), rows, columns, {}};
+    weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(sizeof(float))};
     weights_.own(std::move(buffer));
     transposed_.emplace(bytes.data(), weight);
     return weight;

@@ -52,6 +52,16 @@ const GgufValue* find_value(const GgufMetadata& metadata, const std::string& key
   return it == metadata.end() ? nullptr : &it->second;
 }
 
+// GGUF's number of a router's scoring function.
+const std::pair<int64_t, const char*> kGatingFunctions[] = {
+    {1, "softmax"}, {2, "sigmoid"}, {3, "softmax_topk"}};
+
+Json gating_function(const Json& number) {
+  for (const auto& [known, name] : kGatingFunctions)
+    if (number == known) return name;
+  return dump_json(number);
+}
+
 // GGUF's rope.scaling.* as the object that config.json has.
 const std::pair<const char*, const char*> kScalingKeys[] = {
     {"rope.scaling.type", "rope_type"},
@@ -128,7 +138,9 @@ Result<Config> Config::from_gguf(const Checkpoint& checkpoint) {
     }
     if (is_scaling) continue;
     const auto it = canonical.find(suffix);
-    values[it != canonical.end() ? it->second : suffix] = gguf_to_json(value);
+    const std::string& name_of_key = it != canonical.end() ? it->second : suffix;
+    values[name_of_key] =
+        name_of_key == "scoring_func" ? gating_function(gguf_to_json(value)) : gguf_to_json(value);
   }
   if (scaling.contains("rope_type") && scaling["rope_type"] == "none") scaling["rope_type"] = "default";
   if (!scaling.empty()) values["rope_scaling"] = std::move(scaling);

@@ -88,6 +88,7 @@ constexpr ConfigKey kSignificant[] = {
     {"head_dim_local", "", "attention.key_length_swa", ""},
     {"value_head_dim_local", "", "attention.value_length_swa", ""},
     {"rope_sections", "", "rope.dimension_sections", ""},
+    {"rope_finetuned", "", "rope.scaling.finetuned", "true"},
     {"original_max_position_embeddings", "", "", ""},
     {"rope_interleave", "", "", ""},
     {"no_rope_layers", "", "", ""},
@@ -106,8 +107,7 @@ constexpr ConfigKey kSignificant[] = {
     {"topk_method", "", "", ""},
     {"n_group", "", "expert_group_count", ""},
     {"topk_group", "", "expert_group_used_count", ""},
-    {"first_k_dense_replace", "", "leading_dense_block_count", ""},
-    {"num_dense_layers", "", "", ""},
+    {"first_k_dense_replace", "num_dense_layers", "leading_dense_block_count", ""},
     {"decoder_sparse_step", "", "", ""},
     {"mlp_only_layers", "", "", ""},
     {"moe_layer_freq", "", "", ""},
@@ -308,8 +308,7 @@ constexpr std::string_view kInert[] = {"_name_or_path",
                                        "cache_implementation",
                                        "attention_type",
                                        "use_return_dict",
-                                       "ep_size",
-                                       "rope.scaling.finetuned"};
+                                       "ep_size"};
 
 std::string_view next_word(std::string_view& words) {
   const size_t begin = words.find_first_not_of(' ');

@@ -104,19 +104,29 @@ int64_t ConfigReader::count_or(std::string_view key, int64_t fallback) {
   if (value == nullptr) {
     if (const auto it = fallbacks_.find(key); it != fallbacks_.end() && !config_.values().contains(key))
       fallback = it->second;
+    const size_t noted = defaults_.size();
     note_default(key, fallback);
-    if (fallback > 0) default_sizes_.push_back(defaults_.back());
+    if (fallback > 0 && defaults_.size() > noted) default_sizes_.push_back(defaults_.back());
     return fallback;
   }
-  // A list of equal numbers (one per layer) is that number.
+  if (value->is_array() && layer_ >= 0) {
+    if (static_cast<size_t>(layer_) >= value->size()) {
+      refuse(key, shown(*value), fmt::format("an entry for layer {}", layer_));
+      return fallback;
+    }
+    value = &(*value)[static_cast<size_t>(layer_)];
+  }
+  // A list of equal numbers (one per layer; 0: that layer has none) is that number.
   if (value->is_array() && !value->empty()) {
+    const Json* only = &value->front();
     for (const Json& item : *value) {
-      if (item != value->front()) {
+      if (*only != 0 && item != 0 && item != *only) {
         refuse(key, shown(*value), "one number for all layers");
         return fallback;
       }
+      if (*only == 0) only = &item;
     }
-    value = &value->front();
+    value = only;
   }
   const Json holder = Json{{"v", *value}};
   const auto number = json_integer(holder, "v", "");

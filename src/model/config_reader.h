@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -34,6 +35,10 @@ class ConfigReader {
   // The published default of the config class for a size that must otherwise be given: published configs
   // leave out what equals it. (GGUF files never do.)
   void fall_back(std::initializer_list<std::pair<std::string_view, int64_t>> sizes);
+
+  // A list that has one number per layer is, from here on, its entry for this layer; -1: such a list must hold
+  // one number throughout.
+  void at_layer(int64_t layer) { layer_ = layer; }
 
   // A positive integer below 2^31. Reads after an error return 1, so that they divide.
   int64_t size(std::string_view key);
@@ -101,7 +106,9 @@ class ConfigReader {
   void keep(Error error);
   template <class T>
   void note_default(std::string_view key, const T& value) {
-    defaults_.push_back(fmt::format("{} = {}", config_.original_name(key), value));
+    std::string text = fmt::format("{} = {}", config_.original_name(key), value);
+    if (std::find(defaults_.begin(), defaults_.end(), text) == defaults_.end())
+      defaults_.push_back(std::move(text));
   }
   const Config& config_;
   const Checkpoint* checkpoint_;
@@ -110,6 +117,7 @@ class ConfigReader {
   std::vector<std::string> defaults_;
   std::vector<std::string> default_sizes_;
   std::optional<Error> error_;
+  int64_t layer_ = -1;
 };
 
 }  // namespace tessera

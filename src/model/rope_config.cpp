@@ -57,7 +57,9 @@ class RopeReader {
       fraction = number("partial_rotary_factor", fraction);
     const std::string type = read_type();
     rope.dim = static_cast<int64_t>(std::floor(fraction * static_cast<double>(head_dim_)));
-    if (config_.has("rotary_dim")) rope.dim = config_.size_or("rotary_dim", rope.dim);
+    const bool local = layer_type_ == "sliding_attention" && config_.has("rotary_dim_local");
+    if (local || config_.has("rotary_dim"))
+      rope.dim = config_.size_or(local ? "rotary_dim_local" : "rotary_dim", rope.dim);
     if (type == "proportional") {  // every pair of the head has a place in the table; those past the fraction
                                    // do not turn
       rope.rotated_fraction = fraction;
@@ -204,14 +206,16 @@ class RopeReader {
     rope.beta_fast = number("beta_fast", 32.0);
     rope.beta_slow = number("beta_slow", 1.0);
     const Json* truncate = json_find(*object_, "truncate");
-    rope.truncate = truncate == nullptr || !truncate->is_boolean() || truncate->get<bool>();
+    rope.truncate =
+        truncate == nullptr || !truncate->is_boolean() ? defaults_.truncate : truncate->get<bool>();
     const double mscale = number("mscale", 0.0);
-    const double mscale_all = number("mscale_all_dim", 0.0);
+    // A GGUF file names 0.1 * mscale_all_dim, and stands for equal exponents.
+    const double multiplier = number("yarn_log_multiplier", 0.0);
+    const double mscale_all = number("mscale_all_dim", multiplier * 10.0);
     rope.amplitude = yarn_magnitude(rope.factor, 1.0);
     if (mscale != 0.0 && mscale_all != 0.0)
       rope.amplitude = yarn_magnitude(rope.factor, mscale) / yarn_magnitude(rope.factor, mscale_all);
-    // A GGUF file that names the logarithm's multiplier stands for equal exponents: they cancel.
-    if (number("yarn_log_multiplier", 0.0) != 0.0) rope.amplitude = 1.0;
+    if (multiplier != 0.0) rope.amplitude = 1.0;
     rope.amplitude = number("attention_factor", rope.amplitude);
     if (mscale_all != 0.0) {
       const double magnitude = yarn_magnitude(rope.factor, mscale_all);
@@ -235,24 +239,39 @@ class RopeReader {
 
   void read_sections() {
     RopeSpec& rope = result_.rope;
+    rope.sections_interleaved = defaults_.sections_interleaved;
     if (object_ != nullptr) {
       if (const Json* list = json_find(*object_, "mrope_section"); list != nullptr && list->is_array())
         for (const Json& item : *list)
           if (item.is_number_integer()) rope.sections.push_back(item.get<int64_t>());
       const Json* interleaved = json_find(*object_, "mrope_interleaved");
-      rope.sections_interleaved =
-          interleaved != nullptr && interleaved->is_boolean() && interleaved->get<bool>();
+      if (interleaved != nullptr && interleaved->is_boolean())
+        rope.sections_interleaved = interleaved->get<bool>();
     }
     if (rope.sections.empty())  // GGUF: four numbers, of which the last belongs to no axis
       for (const double section : config_.numbers("rope_sections"))
         rope.sections.push_back(static_cast<int64_t>(section));
     if (rope.sections.size() == 4 && rope.sections.back() == 0) rope.sections.pop_back();
-    if (rope.sections.empty()) return;
+    if (rope.sections.empty()) {
+      rope.sections_interleaved = false;
+      return;
+    }
+    const int64_t width = rope.dim / 2;
+    if (rope.sections_interleaved && rope.sections.size() == 3) clip_sections(width);
     int64_t pairs = 0;
     for (const int64_t section : rope.sections) pairs += section;
-    if (rope.sections.size() != 3 || pairs != rope.dim / 2)
+    if (rope.sections.size() != 3 || pairs != width)
       config_.refuse("rope_scaling", std::to_string(pairs) + " pairs in mrope_section",
-                     "three sections of " + std::to_string(rope.dim / 2) + " pairs in all");
+                     "three sections of " + std::to_string(width) + " pairs in all");
+  }
+
+  // Interleaved, pair 3i + a belongs to axis a (1 or 2) while i is below that axis' section, and all others to axis 0: sections that
+  // reach past the rotated pairs end with them, as in the reference.
+  void clip_sections(int64_t width) {
+    auto& sections = result_.rope.sections;
+    for (const size_t axis : {size_t{1}, size_t{2}})
+      sections[axis] = std::min(sections[axis], (width - static_cast<int64_t>(axis) + 2) / 3);
+    if (sections[0] > width - sections[1] - sections[2]) sections[0] = width - sections[1] - sections[2];
   }
 
   ConfigReader& config_;

@@ -14,6 +14,8 @@ struct RopeDefaults {
   double local_theta = 0;  // of "sliding_attention" layers where the config does not say; 0: as the others
   double fraction = 1.0;   // of the head that is rotated
   RopeLayout layout = RopeLayout::kHalfSplit;
+  bool truncate = true;               // yarn's ramp, where the file does not say
+  bool sections_interleaved = false;  // likewise: the axes of M-RoPE take turns
 };
 
 // What a scaling does beside the table: a factor on the softmax scale (yarn's mscale_all_dim), a scale of

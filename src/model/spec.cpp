@@ -15,7 +15,7 @@ Sublayer sequential(std::string name, std::optional<NormSpec> pre, Block block) 
   Sublayer sublayer;
   sublayer.name = name;
   sublayer.pre = pre;
-  sublayer.branches.push_back(Branch{std::move(name), std::move(block), {}, {}, {}, 1.0});
+  sublayer.branches.push_back(Branch{std::move(name), std::move(block)});
   return sublayer;
 }
 

@@ -33,9 +33,9 @@ struct Scalar {
 struct Branch {
   std::string name;  // "attn", "ffn": the middle of slot names, layers.3.<name>.q.weight
   Block block;
-  std::optional<NormSpec> pre;
-  std::optional<NormSpec> post;
-  Scalar weight;
+  std::optional<NormSpec> pre = {};
+  std::optional<NormSpec> post = {};
+  Scalar weight = {};
   double input_scale = 1.0;
 };
 

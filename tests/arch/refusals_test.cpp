@@ -2,6 +2,8 @@
 // what is allowed. One test per kind of refusal, with the whole message.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "arch/cases.h"
 #include "arch/edited_checkpoint.h"
 #include "arch/load.h"
@@ -139,7 +141,8 @@ TEST(Refusal, MissingTensor) {
   checkpoint.remove("model.layers.1.mlp.up_proj.weight");
   EXPECT_EQ(refusal_of(checkpoint),
             "edited.safetensors: layers.1.ffn.up.weight is missing: expected a tensor named "
-            "layers.1.mlp.up_proj.weight, layers.1.mlp.gate_up_proj.weight");
+            "layers.1.mlp.up_proj.weight, layers.1.feed_forward.up_proj.weight, "
+            "layers.1.mlp.gate_up_proj.weight");
 }
 
 TEST(Refusal, LeftOverTensor) {
@@ -195,6 +198,21 @@ TEST(Refusal, GgufFilesThatLackAFact) {
     ++refused;
   }
   EXPECT_EQ(refused, static_cast<int>(std::size(kRefusedCases)));
+}
+
+// No file is left unsaid: each is compared, loaded with a reason why it cannot be compared, or refused.
+TEST(Refusal, EveryGgufFileIsListed) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/goldens/gguf/arch")) {
+    const std::string name = entry.path().stem().string();
+    int listed = 0;
+    for (const GoldenCase& golden : kGoldenCases)
+      listed += golden.folder == "gguf/arch" && golden.name == name;
+    for (const RefusedCase& refused : kRefusedCases) listed += refused.file == "gguf/arch/" + name + ".gguf";
+    EXPECT_EQ(listed, 1) << name;
+    ++files;
+  }
+  EXPECT_GE(files, 72U);
 }
 
 }  // namespace
