@@ -25,6 +25,19 @@ enum class ActivationType : uint8_t {
 
 enum class StateType : uint8_t { kF32, kF16 };  // of paged state; recurrent state is always float32
 
+// Recurrences and latent attention have two forms that give the same result; a backend chooses by what is cheaper. Tests and
+// measurements force one. A backend with one form only uses that.
+enum class SequenceForm : uint8_t {
+  kAuto,
+  kTokens,  // one token after the other
+  kBlocks,  // by blocks of tokens, from two tokens on
+};
+enum class LatentForm : uint8_t {
+  kAuto,
+  kAbsorbed,  // queries are taken into the latent space
+  kExpanded,  // keys and values are made from the latents
+};
+
 struct CompileOptions {
   ActivationType activations = ActivationType::kDefault;
   StateType state = StateType::kF16;
@@ -33,6 +46,15 @@ struct CompileOptions {
   int64_t max_tokens = 512;   // per step; the arena is made for so many
   int64_t max_outputs = 512;  // output rows per step
   int64_t max_sequences = 64;
+  SequenceForm sequence_form = SequenceForm::kAuto;
+  LatentForm latent_form = LatentForm::kAuto;
+};
+
+// What a plan needs beside its weights.
+struct MemoryNeeds {
+  std::vector<uint64_t> page_bytes;  // per state group: a page of all its layers; 0 for fixed groups
+  uint64_t slot_bytes = 0;           // fixed state of one sequence, all groups
+  uint64_t relaid_bytes = 0;         // copies of weights in another layout
 };
 
 struct StateCapacity {
@@ -62,8 +84,9 @@ struct PageTable {
 
 struct StepInput {
   StateStorage* state = nullptr;
-  std::span<const int32_t> tokens;     // [T]; empty when embeddings are given
-  std::span<const float> embeddings;   // [T, hidden], instead of tokens
+  std::span<const int32_t> tokens;     // [T]; may be empty when embeddings are given
+  std::span<const float> embeddings;   // [T, Plan::embedding_width], instead of the rows of the embedding
+                                       // table; a plan that looks up more by id needs the tokens as well
   std::span<const int32_t> positions;  // [T] for rope and learned positions, or [3, T] (time, height, width)
   std::span<const int32_t>
       sequence_offsets;  // [S + 1]: sequence s has tokens [offsets[s], offsets[s + 1]), at least one
@@ -108,6 +131,9 @@ class Backend {
   [[nodiscard]] virtual std::string description() const = 0;  // "cpu (AVX-512 with VNNI and BF16, 2 threads)"
   // An error names the op or format that this backend does not compute.
   [[nodiscard]] virtual Status supports(const Plan& plan, const BoundWeights& weights) const = 0;
+  // What compile() and allocate_state() would take; allocates nothing.
+  [[nodiscard]] virtual MemoryNeeds memory_needs(const Plan& plan, const BoundWeights& weights,
+                                                 const CompileOptions& options) const = 0;
   // plan and weights must outlive the Executable.
   [[nodiscard]] virtual Result<std::unique_ptr<Executable>> compile(const Plan& plan,
                                                                     const BoundWeights& weights,

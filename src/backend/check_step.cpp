@@ -37,6 +37,31 @@ Status check_pages(const Plan& plan, const CompileOptions& options, const StepIn
   return {};
 }
 
+// Ids for every table that is looked up, embeddings of the right width.
+Status check_inputs(const Plan& plan, const BoundWeights& weights, const StepInput& input, int64_t tokens) {
+  const bool given = !input.embeddings.empty();
+  const auto ids = static_cast<int64_t>(input.tokens.size());
+  const int64_t width = plan.embedding_width > 0 ? plan.embedding_width : plan.hidden_size;
+  if (given && static_cast<int64_t>(input.embeddings.size()) != tokens * width)
+    return bad("values of embeddings", static_cast<int64_t>(input.embeddings.size()), tokens * width);
+  if (ids != tokens && !(given && ids == 0)) return bad("token ids", ids, tokens);
+  for (const Op& op : plan.ops) {
+    const auto* embed = std::get_if<EmbedOp>(&op);
+    if (embed == nullptr || (given && embed->source == EmbedSource::kIdsOrEmbeddings)) continue;
+    const BoundSlot& table = weights.at(embed->table);
+    if (ids == 0)
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "step: {} is looked up by token id: expected {} token ids beside the embeddings, found none",
+          table.slot.name, tokens);
+    for (const int32_t token : input.tokens)
+      if (token < 0 || token >= table.rows())
+        return fail(ErrorCode::kInvalidArgument, "token id {} has no row in the table of {} rows of {}",
+                    token, table.rows(), table.slot.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_step(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
@@ -50,20 +75,7 @@ Status check_step(const Plan& plan, const BoundWeights& weights, const CompileOp
     return bad("first sequence offset", input.sequence_offsets.front(), 0);
   for (size_t s = 0; s + 1 < input.sequence_offsets.size(); ++s)
     if (input.sequence_offsets[s + 1] <= input.sequence_offsets[s]) return bad("tokens of a sequence", 0, 1);
-  if (input.embeddings.empty()) {
-    if (static_cast<int64_t>(input.tokens.size()) != tokens)
-      return bad("token ids", static_cast<int64_t>(input.tokens.size()), tokens);
-    int64_t rows = plan.vocabulary;
-    for (const Op& op : plan.ops)
-      if (const auto* embed = std::get_if<EmbedOp>(&op)) rows = weights.at(embed->table).rows();
-    for (const int32_t token : input.tokens)
-      if (token < 0 || token >= rows)
-        return fail(ErrorCode::kInvalidArgument, "token id {} has no row in the embedding table of {} rows",
-                    token, rows);
-  } else if (static_cast<int64_t>(input.embeddings.size()) != tokens * plan.hidden_size) {
-    return bad("values of embeddings", static_cast<int64_t>(input.embeddings.size()),
-               tokens * plan.hidden_size);
-  }
+  TESSERA_TRY_STATUS(check_inputs(plan, weights, input, tokens));
   const auto positions = static_cast<int64_t>(input.positions.size());
   if (positions != tokens && positions != 3 * tokens) return bad("positions", positions, tokens);
   if (static_cast<int64_t>(input.past.size()) != sequences)

@@ -26,12 +26,14 @@ struct Slice {
   [[nodiscard]] bool present() const { return value >= 0; }
 };
 
-// output[t] = scale * table[id(t)]; the row of the step's embeddings instead, unscaled, when the step brings
-// those.
+// output[t] = scale * table[id(t)]; for kIdsOrEmbeddings the row of the step's embeddings instead, unscaled, when the step
+// brings those.
+enum class EmbedSource : uint8_t { kIdsOrEmbeddings, kIds };
 struct EmbedOp {
   WeightId table = -1;
   float scale = 1.0f;
   Slice output;
+  EmbedSource source = EmbedSource::kIdsOrEmbeddings;
 };
 
 // x[t] += table[positions[t] + offset] (the first axis of the positions).

@@ -41,6 +41,7 @@ struct Plan {
   ValueId logits = -1;             // R rows of `vocabulary`
   std::vector<NamedValue> hidden;  // filled when asked for: these values live to the end
   int64_t hidden_size = 0;
+  int64_t embedding_width = 0;  // of a row of StepInput::embeddings; 0: hidden_size
   int64_t vocabulary = 0;
   int64_t token_arena = 0;   // floats per token
   int64_t output_arena = 0;  // floats per output row

@@ -62,7 +62,8 @@ void PlanBuilder::emit_per_layer_inputs(Slice x) {
   const int64_t all = static_cast<int64_t>(spec_.layers.size()) * embedding.per_layer_width;
   const Slice rows = value("embed.per_layer", all);
   emit(EmbedOp{weight("embed.per_layer.weight"),
-               static_cast<float>(std::sqrt(static_cast<double>(embedding.per_layer_width))), rows});
+               static_cast<float>(std::sqrt(static_cast<double>(embedding.per_layer_width))), rows,
+               EmbedSource::kIds});
   const Slice projected = value("embed.per_layer_projected", all);
   emit(LinearOp{x, projected, {part("embed.per_layer_projection")}});
   emit(CombineOp{projected, {}, 1, 1.0 / std::sqrt(static_cast<double>(spec_.hidden)), -1, projected});
@@ -132,6 +133,7 @@ Result<Plan> PlanBuilder::build(KeepHidden keep) {
   plan_.ropes = spec_.ropes;
   plan_.states = state_groups(spec_);
   plan_.hidden_size = spec_.hidden;
+  plan_.embedding_width = spec_.embedding.width > 0 ? spec_.embedding.width : spec_.hidden;
   plan_.vocabulary = spec_.vocabulary;
   const auto keep_value = [&](std::string name, Slice x) {
     if (keep == KeepHidden::kYes) plan_.hidden.push_back({std::move(name), x.value});

@@ -46,10 +46,15 @@ void check(const MlaCase& c, const std::vector<Format>& formats, int64_t gap, Co
   CompileOptions options = exact_options(1, 256);
   options.state = c.state;
   options.page_positions = c.page;
-  compare_sequences(bench, comparisons, 1e-10,
-                    fmt::format("mla {} heads of {}+{}/{} over {}, page {}", c.heads, c.nope_dim, c.rope_dim,
-                                c.value_dim, c.kv_lora, c.page),
-                    options, lengths, Ways::kClose);
+  for (const auto& [form, name] :
+       {std::pair{LatentForm::kAuto, "as chosen"}, std::pair{LatentForm::kAbsorbed, "absorbed"},
+        std::pair{LatentForm::kExpanded, "expanded"}}) {
+    options.latent_form = form;
+    compare_sequences(bench, comparisons, 1e-10,
+                      fmt::format("mla {} heads of {}+{}/{} over {}, page {}, {}", c.heads, c.nope_dim,
+                                  c.rope_dim, c.value_dim, c.kv_lora, c.page, name),
+                      options, lengths, Ways::kClose);
+  }
 }
 
 TEST(MlaAttend, BothForms) {
@@ -66,6 +71,8 @@ TEST(MlaAttend, BothForms) {
     check({3, 16, 8, 12, 96, 16, state}, {f32}, 0, comparisons, {150, 1, 66});
     check({4, 17, 5, 20, 160, 5, state}, {q8}, 3, comparisons, {130, 2, 5});
     check({6, 16, 8, 16, 64, 32, state}, {bf16, q8, f32}, 0, comparisons, {100, 30});
+    // A format without a product of its own: values are copied too.
+    check({2, 16, 8, 16, 256, 16, state}, {Format::block(FormatKind::kQ6K)}, 0, comparisons, {40, 1});
   }
 }
 

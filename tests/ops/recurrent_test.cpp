@@ -1,4 +1,5 @@
-// Ops with a state of fixed size, against the reference: odd widths, several sequences, whole and in pieces.
+// Ops with a state of fixed size, against the reference: odd widths and shipped sizes, several sequences, whole and in pieces, in
+// every form.
 #include <fmt/format.h>
 
 #include "ops/sequence_bench.h"
@@ -115,77 +116,146 @@ TEST(SelectiveScan, ChannelsAndStates) {
   }
 }
 
-TEST(HeadScan, HeadsGroupsAndBounds) {
+// The forms of an op along a sequence that tests force, and several lengths: less than a block, whole blocks, a rest.
+struct Form {
+  SequenceForm form;
+  const char* name;
+  Ways ways;
+};
+constexpr Form kForms[] = {{SequenceForm::kTokens, "by tokens", Ways::kSameBits},
+                           {SequenceForm::kBlocks, "by blocks", Ways::kClose},
+                           {SequenceForm::kAuto, "as chosen", Ways::kClose}};
+
+struct ScanShape {
+  int64_t heads, head_dim, states, groups;
+};
+
+void head_scan(OpBench& bench, const ScanShape& s, double most) {
+  const int64_t inner = s.heads * s.head_dim;
+  const int64_t bc = s.groups * s.states;
+  const ValueId x = bench.input(inner + s.heads + 2 * bc);
+  const ValueId y = bench.value("y", inner);
+  add_fixed_state(bench, inner * s.states);
+  HeadScanOp op;
+  op.x = {x, 0, inner};
+  op.dt = {x, inner, s.heads};
+  op.b = {x, inner + s.heads, bc};
+  op.c = {x, inner + s.heads + bc, bc};
+  op.output = {y, 0, inner};
+  op.decay = bench.vector(s.heads, -2, -0.01f);
+  op.dt_bias = bench.vector(s.heads);
+  op.d = bench.vector(s.heads);
+  op.heads = s.heads;
+  op.head_dim = s.head_dim;
+  op.states = s.states;
+  op.groups = s.groups;
+  op.dt_min = most > 0 ? 0.3 : 0;
+  op.dt_max = most;
+  op.layer = 1;
+  bench.add(op);
+  bench.output(y);
+}
+
+TEST(HeadScan, HeadsGroupsBoundsAndForms) {
   Comparisons comparisons;
-  struct Shape5 {
-    int64_t heads, head_dim, states, groups;
-  };
-  for (const Shape5& s : {Shape5{1, 1, 1, 1}, {4, 16, 16, 2}, {6, 9, 33, 3}, {3, 64, 128, 1}}) {
+  for (const ScanShape& s : {ScanShape{1, 1, 1, 1}, {4, 16, 16, 2}, {6, 9, 33, 3}, {3, 64, 128, 1}}) {
     for (const double most : {0.0, 0.8}) {
-      OpBench bench(static_cast<uint64_t>(s.heads * s.states));
-      const int64_t inner = s.heads * s.head_dim;
-      const int64_t bc = s.groups * s.states;
-      const ValueId x = bench.input(inner + s.heads + 2 * bc);
-      const ValueId y = bench.value("y", inner);
-      add_fixed_state(bench, inner * s.states);
-      HeadScanOp op;
-      op.x = {x, 0, inner};
-      op.dt = {x, inner, s.heads};
-      op.b = {x, inner + s.heads, bc};
-      op.c = {x, inner + s.heads + bc, bc};
-      op.output = {y, 0, inner};
-      op.decay = bench.vector(s.heads, -2, -0.01f);
-      op.dt_bias = bench.vector(s.heads);
-      op.d = bench.vector(s.heads);
-      op.heads = s.heads;
-      op.head_dim = s.head_dim;
-      op.states = s.states;
-      op.groups = s.groups;
-      op.dt_min = most > 0 ? 0.3 : 0;
-      op.dt_max = most;
-      op.layer = 1;
-      bench.add(op);
-      bench.output(y);
-      compare_sequences(bench, comparisons, 1e-10, fmt::format("head scan {} of {}", s.heads, s.states),
-                        exact_options(1, 128), kLengths, Ways::kSameBits);
+      for (const Form& form : kForms) {
+        OpBench bench(static_cast<uint64_t>(s.heads * s.states));
+        head_scan(bench, s, most);
+        CompileOptions options = exact_options(1, 128);
+        options.sequence_form = form.form;
+        compare_sequences(bench, comparisons, 1e-11,
+                          fmt::format("head scan {} of {} {}", s.heads, s.states, form.name), options,
+                          kLengths, form.ways);
+      }
     }
   }
 }
 
-TEST(DeltaRule, HeadsMapsAndWidths) {
+// As published models have it: 32 heads of 64, 128 states, one group; several blocks and a rest, state carried between steps.
+TEST(HeadScan, ShippedSize) {
   Comparisons comparisons;
-  struct Shape4 {
-    int64_t key_heads, value_heads, key_dim, value_dim;
-  };
-  for (const Shape4& s :
-       {Shape4{1, 1, 1, 1}, {2, 4, 16, 16}, {2, 6, 7, 37}, {1, 2, 128, 128}, {3, 3, 33, 100}}) {
+  for (const Form& form : kForms) {
+    OpBench bench(5);
+    head_scan(bench, {32, 64, 128, 1}, 0);
+    CompileOptions options = exact_options(1, 384);
+    options.sequence_form = form.form;
+    compare_sequences(bench, comparisons, 1e-11, fmt::format("head scan as shipped {}", form.name), options,
+                      {300, 65, 7}, form.ways);
+  }
+}
+
+struct DeltaShape {
+  int64_t key_heads, value_heads, key_dim, value_dim;
+};
+
+void delta_rule(OpBench& bench, const DeltaShape& s, HeadMap map, float least_decay) {
+  const int64_t keys = s.key_heads * s.key_dim;
+  const int64_t values = s.value_heads * s.value_dim;
+  const ValueId x = bench.input(2 * keys + values + 2 * s.value_heads);
+  const ValueId y = bench.value("y", values);
+  add_fixed_state(bench, s.value_heads * s.key_dim * s.value_dim);
+  DeltaRuleOp op;
+  op.q = {x, 0, keys};
+  op.k = {x, keys, keys};
+  op.v = {x, 2 * keys, values};
+  op.a = {x, 2 * keys + values, s.value_heads};
+  op.b = {x, 2 * keys + values + s.value_heads, s.value_heads};
+  op.output = {y, 0, values};
+  op.decay = bench.vector(s.value_heads, least_decay, -0.01f);
+  op.dt_bias = bench.vector(s.value_heads);
+  op.key_heads = s.key_heads;
+  op.value_heads = s.value_heads;
+  op.key_dim = s.key_dim;
+  op.value_dim = s.value_dim;
+  op.head_map = map;
+  op.layer = 1;
+  bench.add(op);
+  bench.output(y);
+}
+
+TEST(DeltaRule, HeadsMapsWidthsAndForms) {
+  Comparisons comparisons;
+  for (const DeltaShape& s :
+       {DeltaShape{1, 1, 1, 1}, {2, 4, 16, 16}, {2, 6, 7, 37}, {1, 2, 128, 128}, {3, 3, 33, 100}}) {
     for (const HeadMap map : {HeadMap::kGrouped, HeadMap::kTiled}) {
-      OpBench bench(static_cast<uint64_t>(s.key_dim * s.value_dim));
-      const int64_t keys = s.key_heads * s.key_dim;
-      const int64_t values = s.value_heads * s.value_dim;
-      const ValueId x = bench.input(2 * keys + values + 2 * s.value_heads);
-      const ValueId y = bench.value("y", values);
-      add_fixed_state(bench, s.value_heads * s.key_dim * s.value_dim);
-      DeltaRuleOp op;
-      op.q = {x, 0, keys};
-      op.k = {x, keys, keys};
-      op.v = {x, 2 * keys, values};
-      op.a = {x, 2 * keys + values, s.value_heads};
-      op.b = {x, 2 * keys + values + s.value_heads, s.value_heads};
-      op.output = {y, 0, values};
-      op.decay = bench.vector(s.value_heads, -1, -0.01f);
-      op.dt_bias = bench.vector(s.value_heads);
-      op.key_heads = s.key_heads;
-      op.value_heads = s.value_heads;
-      op.key_dim = s.key_dim;
-      op.value_dim = s.value_dim;
-      op.head_map = map;
-      op.layer = 1;
-      bench.add(op);
-      bench.output(y);
-      compare_sequences(bench, comparisons, 1e-9, fmt::format("delta rule {} by {}", s.key_dim, s.value_dim),
-                        exact_options(1, 128), kLengths, Ways::kSameBits);
+      for (const Form& form : kForms) {
+        OpBench bench(static_cast<uint64_t>(s.key_dim * s.value_dim));
+        delta_rule(bench, s, map, -1);
+        CompileOptions options = exact_options(1, 128);
+        options.sequence_form = form.form;
+        compare_sequences(bench, comparisons, 1e-10,
+                          fmt::format("delta rule {} by {} {}", s.key_dim, s.value_dim, form.name), options,
+                          kLengths, form.ways);
+      }
     }
+  }
+}
+
+// Decays so strong that what a block's first token leaves at its end is below the smallest float.
+TEST(DeltaRule, StrongDecay) {
+  Comparisons comparisons;
+  for (const Form& form : kForms) {
+    OpBench bench(11);
+    delta_rule(bench, {2, 2, 24, 24}, HeadMap::kGrouped, -60);
+    CompileOptions options = exact_options(1, 128);
+    options.sequence_form = form.form;
+    compare_sequences(bench, comparisons, 1e-10, fmt::format("strong decay {}", form.name), options, kLengths,
+                      form.ways);
+  }
+}
+
+// As published models have it: keys of 128, 32 value heads; several blocks and a rest, state carried between steps.
+TEST(DeltaRule, ShippedSize) {
+  Comparisons comparisons;
+  for (const Form& form : kForms) {
+    OpBench bench(7);
+    delta_rule(bench, {16, 32, 128, 128}, HeadMap::kGrouped, -1);
+    CompileOptions options = exact_options(1, 384);
+    options.sequence_form = form.form;
+    compare_sequences(bench, comparisons, 1e-10, fmt::format("delta rule as shipped {}", form.name), options,
+                      {300, 65, 7}, form.ways);
   }
 }
 

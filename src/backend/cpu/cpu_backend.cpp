@@ -126,6 +126,10 @@ class CpuBackend : public Backend {
       TESSERA_TRY_STATUS(std::visit([&](const auto& o) -> Status { return check_op(weights, o); }, op));
     return {};
   }
+  MemoryNeeds memory_needs(const Plan& plan, const BoundWeights& weights,
+                           const CompileOptions& options) const override {
+    return cpu::memory_needs(plan, weights, options, kernels_);
+  }
   Result<std::unique_ptr<Executable>> compile(const Plan& plan, const BoundWeights& weights,
                                               const CompileOptions& options) override {
     TESSERA_TRY_STATUS(supports(plan, weights));

@@ -77,12 +77,13 @@ CpuExecutable::CpuExecutable(const Plan& plan, const BoundWeights& weights, cons
       weights_(weights),
       options_(options),
       kernels_(kernels),
+      needs_(memory_needs(plan, weights, options, kernels)),
       pool_(options.threads),
       experts_(plan, weights, options, kernels),
       linear_(plan, weights, options, kernels, options.threads, experts_.needs()),
       attend_(plan, options, options.threads),
-      mla_(plan, options, options.threads),
-      recurrent_(plan, weights, options),
+      mla_(plan, weights, options, kernels, pool_),
+      recurrent_(plan, weights, options, options.threads),
       router_(plan, options.threads),
       ropes_(plan, options) {
   size_t terms = 0;
@@ -137,7 +138,7 @@ void CpuExecutable::run_op(const CpuStep& step, size_t index) {
           [&](const AttendOp& op) { attend_.run(step, op, weights_); },
           [&](const RouteOp& op) { router_.run(step, op, weights_); },
           [&](const ExpertsOp& op) { experts_.run(step, op, index, linear_); },
-          [&](const MlaAttendOp& op) { mla_.run(step, op, weights_); },
+          [&](const MlaAttendOp& op) { mla_.run(step, op, index, weights_); },
           [&](const CausalConvOp& op) { recurrent_.run(step, op, index, weights_); },
           [&](const DeltaRuleOp& op) { recurrent_.run(step, op, weights_); },
           [&](const SelectiveScanOp& op) { recurrent_.run(step, op, weights_); },
@@ -167,18 +168,24 @@ Result<StepOutput> CpuExecutable::wait(Ticket ticket) {
   return output_;
 }
 
+MemoryNeeds memory_needs(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
+                         const KernelTable& kernels) {
+  MemoryNeeds needs;
+  for (const StateGroup& group : plan.states) {
+    const StateLayout layout = state_layout(group, options);
+    needs.page_bytes.push_back(layout.paged ? layout.bytes : 0);
+    if (!layout.paged) needs.slot_bytes += layout.bytes;
+  }
+  needs.relaid_bytes = AbsorbedWeights::bytes(plan, weights, options, kernels);
+  return needs;
+}
+
 uint64_t CpuExecutable::page_bytes(int group) const {
-  const StateLayout layout = state_layout(plan_.states[static_cast<size_t>(group)], options_);
-  return layout.paged ? layout.bytes : 0;
+  return needs_.page_bytes[static_cast<size_t>(group)];
 }
 
 uint64_t CpuExecutable::slot_bytes() const {
-  uint64_t total = 0;
-  for (const StateGroup& group : plan_.states) {
-    const StateLayout layout = state_layout(group, options_);
-    if (!layout.paged) total += layout.bytes;
-  }
-  return total;
+  return needs_.slot_bytes;
 }
 
 uint64_t CpuExecutable::arena_bytes() const {

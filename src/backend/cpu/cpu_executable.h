@@ -16,6 +16,9 @@
 
 namespace tessera::cpu {
 
+[[nodiscard]] MemoryNeeds memory_needs(const Plan& plan, const BoundWeights& weights,
+                                       const CompileOptions& options, const KernelTable& kernels);
+
 class CpuExecutable : public Executable {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Executable>> create(const Plan& plan,
@@ -41,6 +44,7 @@ class CpuExecutable : public Executable {
   const BoundWeights& weights_;
   CompileOptions options_;
   const KernelTable& kernels_;
+  MemoryNeeds needs_;
   ThreadPool pool_;
   ZeroedMemory token_arena_;
   ZeroedMemory output_arena_;

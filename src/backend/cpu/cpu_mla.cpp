@@ -14,8 +14,9 @@ namespace {
 constexpr int64_t kAbsorbedTokens = 64;
 constexpr int64_t kBlockQueries = 64;
 
-// Multiplications of the two forms, for `tokens` tokens of a sequence of `positions` (per head).
-bool expanded_is_cheaper(const MlaAttendOp& op, int64_t tokens, int64_t positions) {
+// By the multiplications of the two forms, for `tokens` tokens of a sequence of `positions` (per head).
+bool expanded_is_chosen(LatentForm form, const MlaAttendOp& op, int64_t tokens, int64_t positions) {
+  if (form != LatentForm::kAuto) return form == LatentForm::kExpanded;
   const int64_t matrix = (op.nope_dim + op.value_dim) * op.latent.width;
   const int64_t pairs = tokens * positions - tokens * (tokens - 1) / 2;
   const int64_t absorbed = tokens * matrix + pairs * (2 * op.latent.width + op.rope_dim);
@@ -111,8 +112,11 @@ class CpuMla::Pages {
   const int32_t* pages_;
 };
 
-CpuMla::CpuMla(const Plan& plan, const CompileOptions& options, int threads)
-    : most_tokens_(options.max_tokens) {
+CpuMla::CpuMla(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
+               const KernelTable& kernels, ThreadPool& pool)
+    : form_(options.latent_form),
+      most_tokens_(options.max_tokens),
+      absorbed_(plan, weights, options, kernels, pool) {
   int64_t queries = 0;
   int64_t mixes = 0;
   int64_t tasks = 0;
@@ -133,7 +137,7 @@ CpuMla::CpuMla(const Plan& plan, const CompileOptions& options, int threads)
   tasks_.reserve(static_cast<size_t>(tasks));
   // Not a multiple of 4096 bytes: the threads' scratches would compete for the same sets of the cache.
   if (scratch_stride_ > 0) scratch_stride_ = rounded(scratch_stride_) + 80;
-  scratch_ = Buffer(static_cast<size_t>(scratch_stride_ * threads) * sizeof(float));
+  scratch_ = Buffer(static_cast<size_t>(scratch_stride_ * pool.threads()) * sizeof(float));
   std::ranges::fill(scratch_.as<float>(), 0.0f);
   queries_ = Buffer(static_cast<size_t>(queries) * sizeof(float));
   mixes_ = Buffer(static_cast<size_t>(mixes) * sizeof(float));
@@ -203,7 +207,7 @@ void CpuMla::store(const CpuStep& step, const MlaAttendOp& op) {
   }
 }
 
-void CpuMla::run(const CpuStep& step, const MlaAttendOp& op, const BoundWeights& weights) {
+void CpuMla::run(const CpuStep& step, const MlaAttendOp& op, size_t index, const BoundWeights& weights) {
   store(step, op);
   const auto sequences = static_cast<int64_t>(step.input.sequence_offsets.size()) - 1;
   const auto offset = [&](int64_t s) -> int64_t {
@@ -211,7 +215,7 @@ void CpuMla::run(const CpuStep& step, const MlaAttendOp& op, const BoundWeights&
   };
   const auto expanded = [&](int64_t s) {
     const int64_t tokens = offset(s + 1) - offset(s);
-    return expanded_is_cheaper(op, tokens, step.input.past[static_cast<size_t>(s)] + tokens);
+    return expanded_is_chosen(form_, op, tokens, step.input.past[static_cast<size_t>(s)] + tokens);
   };
 
   tasks_.clear();
@@ -234,34 +238,22 @@ void CpuMla::run(const CpuStep& step, const MlaAttendOp& op, const BoundWeights&
     const int64_t first = offset(s);
     while (s < sequences && !expanded(s)) ++s;
     for (int64_t token = first; token < offset(s); token += kAbsorbedTokens)
-      run_absorbed(step, op, weights, token, std::min(offset(s), token + kAbsorbedTokens));
+      run_absorbed(step, op, index, token, std::min(offset(s), token + kAbsorbedTokens));
   }
 }
 
 // Tokens [first, last) of the step.
-void CpuMla::run_absorbed(const CpuStep& step, const MlaAttendOp& op, const BoundWeights& weights,
-                          int64_t first, int64_t last) {
-  const BoundSlot& kv_b = weights.at(op.kv_b);
-  const KernelTable& kernels = step.kernels;
+void CpuMla::run_absorbed(const CpuStep& step, const MlaAttendOp& op, size_t index, int64_t first,
+                          int64_t last) {
   const int64_t lora = op.latent.width;
   const int64_t width = lora + op.rope_dim;
   const int64_t head_dim = op.nope_dim + op.rope_dim;
   float* queries = queries_.as<float>().data();
   float* mixes = mixes_.as<float>().data();
-  const auto absorb = [&](int64_t head, int thread) {
-    const FloatRows rows = float_rows(kernels, kv_b, head * (op.nope_dim + op.value_dim), op.nope_dim,
-                                      workspace(op, thread).weights);
+  const auto absorb = [&](int64_t head, int) {
     const float* q = step.data(op.q) + first * step.stride(op.q) + head * head_dim;
-    LatentMixArgs args;
-    args.shares = q;
-    args.share_stride = step.stride(op.q);
-    args.queries = last - first;
-    args.values = reinterpret_cast<const std::byte*>(rows.data);
-    args.value_stride = rows.stride * static_cast<int64_t>(sizeof(float));
-    args.count = op.nope_dim;
-    args.width = lora;
-    args.output = {queries + head * width, op.heads * width};
-    kernels.latent_mix(args);
+    absorbed_.absorb(index, head, q, step.stride(op.q), last - first, queries + head * width,
+                     op.heads * width);
     for (int64_t t = 0; t < last - first; ++t)
       std::copy_n(q + t * step.stride(op.q) + op.nope_dim, op.rope_dim,
                   queries + (t * op.heads + head) * width + lora);
@@ -293,12 +285,10 @@ void CpuMla::run_absorbed(const CpuStep& step, const MlaAttendOp& op, const Boun
   };
   step.pool.run(static_cast<int64_t>(tasks_.size()), [&attend](int64_t i, int thread) { attend(i, thread); });
 
-  const auto expand = [&](int64_t head, int thread) {
-    const FloatRows rows = float_rows(kernels, kv_b, head * (op.nope_dim + op.value_dim) + op.nope_dim,
-                                      op.value_dim, workspace(op, thread).weights);
-    kernels.plain[static_cast<size_t>(DType::kF32)].float_dot(float_product(
-        rows.data, rows.stride, op.value_dim, lora, mixes + head * lora, op.heads * lora, last - first,
-        step.data(op.output) + first * step.stride(op.output) + head * op.value_dim, step.stride(op.output)));
+  const auto expand = [&](int64_t head, int) {
+    absorbed_.expand(index, head, mixes + head * lora, op.heads * lora, last - first,
+                     step.data(op.output) + first * step.stride(op.output) + head * op.value_dim,
+                     step.stride(op.output));
   };
   step.pool.run(op.heads, [&expand](int64_t head, int thread) { expand(head, thread); });
 }

@@ -32,10 +32,11 @@ void run_embed(const CpuStep& step, const EmbedOp& op, const BoundWeights& weigh
   float* out = step.data(op.output);
   const int64_t stride = step.stride(op.output);
   const int64_t width = op.output.width;
+  const bool given = op.source == EmbedSource::kIdsOrEmbeddings && !step.input.embeddings.empty();
   step.for_rows(step.tokens, width, [&](int64_t first, int64_t last) {
     for (int64_t token = first; token < last; ++token) {
       float* row = out + token * stride;
-      if (!step.input.embeddings.empty()) {
+      if (given) {
         std::memcpy(row, step.input.embeddings.data() + token * width,
                     static_cast<size_t>(width) * sizeof(float));
         continue;

@@ -267,6 +267,9 @@ struct SelectiveScanArgs;
 struct HeadScanArgs;
 struct DeltaArgs;
 struct DeltaInputArgs;
+struct BlockScoresArgs;
+struct DeltaBlockArgs;
+struct ScanBlockArgs;
 struct LatentSoftmaxArgs;
 struct LatentMixArgs;
 
@@ -297,6 +300,13 @@ struct KernelTable {
   void (*head_scan)(const HeadScanArgs& args, int64_t first, int64_t last) = nullptr;
   void (*delta_inputs)(const DeltaInputArgs& args, int64_t first, int64_t last) = nullptr;  // tokens
   void (*delta_rule)(const DeltaArgs& args, int64_t first, int64_t last) = nullptr;  // columns of a head
+
+  // The same by blocks of kBlockTokens tokens: scores inside a block first, then columns of a head, or heads.
+  void (*block_scores)(const BlockScoresArgs& args) = nullptr;
+  void (*delta_rule_blocked)(const DeltaArgs& args, const DeltaBlockArgs& block, int64_t first,
+                             int64_t last) = nullptr;
+  void (*head_scan_blocked)(const HeadScanArgs& args, const ScanBlockArgs& block, int64_t first,
+                            int64_t last) = nullptr;
 
   // Latent attention: a step of the running softmax, and the mix that follows it.
   void (*latent_softmax)(const LatentSoftmaxArgs& args) = nullptr;

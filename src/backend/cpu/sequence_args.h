@@ -120,6 +120,41 @@ struct DeltaArgs {
 // Columns of a head's state that one call should have: they stay in the first-level cache over the tokens.
 inline constexpr int64_t kDeltaColumns = 64;
 
+// The blocked forms (kernels/blocked.cpp): tokens of a block, counted from the sequence's first token in the step.
+inline constexpr int64_t kBlockTokens = 32;
+// Fewer tokens of a sequence are computed one by one (docs/BENCH.md): setting up a block costs more for a state that is turned over.
+inline constexpr int64_t kDeltaBlocksFrom = 4;
+inline constexpr int64_t kScanBlocksFrom = 16;
+// Products of the tokens of one block with each other: out[t, i] = left_t . right_i.
+struct BlockScoresArgs {
+  ConstRows right;
+  struct Left {
+    ConstRows rows;
+    Rows out;  // [tokens][kBlockTokens]
+  };
+  Left first;
+  Left second;  // rows.data null: none
+  int64_t tokens = 0;
+  int64_t width = 0;
+  float* scratch = nullptr;  // [width][kBlockTokens]
+};
+struct DeltaBlockArgs {
+  const float* scores = nullptr;  // [tokens][2][kBlockTokens]: k_t . k_i, then q_t . k_i
+  int64_t score_stride = 0;       // from token to token
+  float* scratch = nullptr;
+};
+[[nodiscard]] constexpr int64_t delta_block_scratch(int64_t key_dim, int64_t value_dim) {
+  return kBlockTokens * (key_dim + 2 * kBlockTokens + value_dim);
+}
+struct ScanBlockArgs {
+  const float* scores = nullptr;  // [tokens][groups][kBlockTokens]: c_t . b_i
+  int64_t score_stride = 0;
+  float* scratch = nullptr;
+};
+[[nodiscard]] constexpr int64_t scan_block_scratch(int64_t head_dim, int64_t states) {
+  return states * head_dim + kBlockTokens * (kBlockTokens + states);
+}
+
 // Positions per step of the running softmax of latent attention, counted from position 0.
 inline constexpr int64_t kLatentStep = 64;
 struct LatentSoftmaxArgs {

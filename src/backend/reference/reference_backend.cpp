@@ -73,6 +73,15 @@ class ReferenceBackend : public Backend {
   std::string_view name() const override { return "reference"; }
   std::string description() const override { return "reference (plain loops, float64 sums, 1 thread)"; }
   Status supports(const Plan&, const BoundWeights&) const override { return {}; }
+  MemoryNeeds memory_needs(const Plan& plan, const BoundWeights& weights,
+                           const CompileOptions& options) const override {
+    const ReferenceExecutable executable(plan, weights, options);
+    MemoryNeeds needs;
+    for (size_t g = 0; g < plan.states.size(); ++g)
+      needs.page_bytes.push_back(executable.page_bytes(static_cast<int>(g)));
+    needs.slot_bytes = executable.slot_bytes();
+    return needs;
+  }
   Result<std::unique_ptr<Executable>> compile(const Plan& plan, const BoundWeights& weights,
                                               const CompileOptions& options) override {
     TESSERA_TRY_STATUS(supports(plan, weights));

@@ -82,7 +82,7 @@ void run_op(const ReferenceStep& step, const EmbedOp& op) {
   const BoundSlot& table = step.weights.at(op.table);
   for (int64_t t = 0; t < step.tokens(); ++t) {
     float* out = step.row(op.output, t);
-    if (!step.input.embeddings.empty()) {
+    if (op.source == EmbedSource::kIdsOrEmbeddings && !step.input.embeddings.empty()) {
       std::copy_n(step.input.embeddings.data() + t * width, width, out);
       continue;
     }

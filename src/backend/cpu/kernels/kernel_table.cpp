@@ -24,6 +24,7 @@ void fill_kernel_table(KernelTable& table) {
   table.attend = attend;
   add_recurrent_kernels(table);
   add_delta_kernels(table);
+  add_blocked_kernels(table);
   add_latent_kernels(table);
   add_float_kernels(table);
   add_int8_dot_kernels(table);

@@ -20,9 +20,10 @@ void add(float* values, const float* others, int64_t count);
 void add_scaled(float* values, const float* others, float factor, int64_t count);
 void limit_gated(float* gate, float* up, float limit, float offset, int64_t count);
 
-// recurrent.cpp, delta.cpp, latent.cpp
+// recurrent.cpp, delta.cpp, blocked.cpp, latent.cpp
 void add_recurrent_kernels(KernelTable& table);
 void add_delta_kernels(KernelTable& table);
+void add_blocked_kernels(KernelTable& table);
 void add_latent_kernels(KernelTable& table);
 
 // attend.cpp
