@@ -51,8 +51,7 @@ void read_v2_router(ConfigReader& config, MoeSpec& moe) {
     return;
   moe.groups = groups;
   moe.top_groups = top_groups;
-  config.require(groups > 0 && moe.experts % groups == 0, "n_group",
-                 "a divisor of the number of experts, " + std::to_string(moe.experts));
+  check_groups(config, moe);
 }
 
 void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect, bool third) {

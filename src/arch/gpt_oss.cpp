@@ -54,6 +54,10 @@ const Architecture& gpt_oss_architecture() {
                        {"layers.*.mlp.experts.down_proj!"},
                        Transform::kTranspose},
                       {{"layers.*.moe.down.bias"}, {"layers.*.mlp.experts.down_proj_bias!"}},
+                      // MLX splits the fused matrix and turns it round.
+                      {{"layers.*.moe.gate"}, {"layers.*.mlp.experts.gate_proj"}},
+                      {{"layers.*.moe.up"}, {"layers.*.mlp.experts.up_proj"}},
+                      {{"layers.*.moe.down"}, {"layers.*.mlp.experts.down_proj"}},
                       {{"layers.*.attn.sinks"}, {"layers.*.self_attn.sinks"}}}},
       .gguf = {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}}};
   return architecture;

@@ -44,10 +44,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
 
 Dialect hf() {
   Dialect dialect = {.rows = {{{"final_norm"}, {"final_layernorm"}},
-                              {{"layers.*.moe.router"}, {"layers.*.feed_forward.router"}},
-                              {{"layers.*.moe.gate"}, {"layers.*.feed_forward.experts.#.gate_proj"}},
-                              {{"layers.*.moe.up"}, {"layers.*.feed_forward.experts.#.up_proj"}},
-                              {{"layers.*.moe.down"}, {"layers.*.feed_forward.experts.#.down_proj"}}}};
+                              {{"layers.*.moe.router"}, {"layers.*.feed_forward.router"}}}};
   add_state_space_rows(dialect, "attn", "mamba");
   return dialect;
 }

@@ -58,8 +58,14 @@ void read_biased_router(ConfigReader& config, MoeSpec& moe) {
   moe.groups = config.size_or("n_group", 1);
   moe.top_groups = config.size_or("topk_group", moe.groups);
   moe.group_score = GroupScore::kTopTwoSum;
-  config.require(moe.experts % moe.groups == 0, "n_group",
+  check_groups(config, moe);
+}
+
+void check_groups(ConfigReader& config, const MoeSpec& moe) {
+  config.require(moe.groups > 0 && moe.experts % moe.groups == 0, "n_group",
                  "a divisor of the number of experts, " + std::to_string(moe.experts));
+  config.require(moe.top_groups > 0 && moe.top_groups <= moe.groups, "topk_group",
+                 "from 1 to the number of groups, " + std::to_string(moe.groups));
 }
 
 void ignore_draft_layers(ConfigReader& config, const ModelSpec& spec, Dialect& dialect) {

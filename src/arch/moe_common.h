@@ -24,6 +24,9 @@ namespace tessera {
 // The V3-style router: sigmoid scores, a bias for choosing only, groups scored by their best two.
 void read_biased_router(ConfigReader& config, MoeSpec& moe);
 
+// Groups of experts fit together; an error names n_group or topk_group.
+void check_groups(ConfigReader& config, const MoeSpec& moe);
+
 // Tensors of draft layers (num_nextn_predict_layers of them, after the last layer) are left over on purpose.
 void ignore_draft_layers(ConfigReader& config, const ModelSpec& spec, Dialect& dialect);
 

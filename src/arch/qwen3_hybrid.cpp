@@ -25,6 +25,9 @@ DeltaNetSpec read_delta(ConfigReader& config, HeadMap gguf_heads) {
     delta.value_dim = config.size_or("linear_value_head_dim", 128);
     delta.kernel = config.size_or("linear_conv_kernel_dim", 4);
   }
+  config.require(delta.value_heads % delta.key_heads == 0,
+                 config.is_gguf() ? "time_step_rank" : "linear_num_value_heads",
+                 "a multiple of the number of key heads, " + std::to_string(delta.key_heads));
   delta.norm = per_head(rms_norm(config), delta.value_dim);
   return delta;
 }

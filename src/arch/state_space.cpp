@@ -35,6 +35,8 @@ Mamba2Spec read_mamba2(ConfigReader& config, const ModelSpec& spec, const NormSp
   }
   mamba.state = config.size_or("state_size", 128);
   mamba.groups = config.size_or("n_groups", 1);
+  config.require(mamba.heads % mamba.groups == 0, "n_groups",
+                 "a divisor of the number of heads, " + std::to_string(mamba.heads));
   mamba.kernel = config.size_or("conv_kernel", 4);
   mamba.conv_bias = config.presence_or("use_conv_bias", true);
   mamba.proj_bias = config.presence_or("mamba_proj_bias", false);

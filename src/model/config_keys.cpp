@@ -79,7 +79,7 @@ constexpr ConfigKey kSignificant[] = {
     {"tensor_data_layout", "", "tensor_data_layout", ""},
     // --- rope
     {"rope_theta", "rotary_emb_base", "rope.freq_base", ""},
-    {"rope_scaling", "", "", ""},
+    {"rope_scaling", "", "rope.scaling", ""},
     {"rope_parameters", "", "", ""},
     {"rope_local_base_freq", "", "rope.freq_base_swa", ""},
     {"partial_rotary_factor", "rotary_pct rope_percent", "", "1.0"},
@@ -103,7 +103,7 @@ constexpr ConfigKey kSignificant[] = {
     {"n_shared_experts", "moe_num_shared_experts", "expert_shared_count", ""},
     {"norm_topk_prob", "", "expert_weights_norm", ""},
     {"routed_scaling_factor", "", "expert_weights_scale", ""},
-    {"scoring_func", "", "expert_gating_func", ""},
+    {"scoring_func", "", "expert_gating_func", "\"softmax\""},
     {"topk_method", "", "", ""},
     {"n_group", "", "expert_group_count", ""},
     {"topk_group", "", "expert_group_used_count", ""},

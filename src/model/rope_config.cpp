@@ -67,7 +67,7 @@ class RopeReader {
     }
     if (rope.dim < 2 || rope.dim % 2 != 0 || rope.dim > head_dim_ || rope.theta <= 0)
       config_.refuse(
-          "partial_rotary_factor", std::to_string(rope.dim),
+          fraction == 1.0 ? "head_dim" : "partial_rotary_factor", std::to_string(rope.dim),
           "an even number of rotated values, from 2 to the head width " + std::to_string(head_dim_));
     (void)config_.has("original_max_position_embeddings");  // says nothing without a scaling
     read_scaling(type);

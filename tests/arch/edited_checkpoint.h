@@ -1,5 +1,5 @@
 // A reference checkpoint with changes, in memory: tensors renamed, dropped, added or given other bytes, config
-// keys replaced. For tests of names and refusals that no file on disk shows.
+// keys (of a GGUF file: metadata) replaced. For tests of names and refusals that no file on disk shows.
 #pragma once
 
 #include <cstring>
@@ -16,16 +16,18 @@ namespace tessera {
 
 class EditedCheckpoint {
  public:
-  // `path` is relative to the source folder: "tests/goldens/arch/llama".
+  // `path` is relative to the source folder: "tests/goldens/arch/llama", "tests/goldens/gguf/arch/llama.gguf".
   explicit EditedCheckpoint(const std::string& path) {
     auto opened = Checkpoint::open(path);
     if (!opened) throw std::runtime_error(opened.error().message);
     original_ = *std::move(opened);
-    config_ = *original_->config();
+    if (original_->config() != nullptr) config_ = *original_->config();
+    metadata_ = original_->metadata();
     for (const TensorEntry& entry : original_->tensors()) tensors_.push_back(entry);
   }
 
   Json& config() { return config_; }
+  GgufMetadata& metadata() { return metadata_; }
   [[nodiscard]] std::vector<TensorEntry>& tensors() { return tensors_; }
 
   TensorEntry& at(std::string_view name) {
@@ -46,12 +48,17 @@ class EditedCheckpoint {
     owned_.push_back(std::move(kept));
   }
 
-  // The checkpoint, called "edited.safetensors" in messages.
+  // The checkpoint, called "edited.safetensors" or "edited.gguf" in messages.
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> finish() const {
-    CheckpointBuilder builder(CheckpointKind::kSafetensors, "edited.safetensors");
-    builder.add_file("edited.safetensors", original_);
+    const bool gguf = original_->kind() == CheckpointKind::kGguf;
+    const char* name = gguf ? "edited.gguf" : "edited.safetensors";
+    CheckpointBuilder builder(original_->kind(), name);
+    builder.add_file(name, original_);
     for (const auto& bytes : owned_) builder.add_file("added", bytes);
-    builder.set_config(config_);
+    if (gguf)
+      builder.set_metadata(metadata_);
+    else
+      builder.set_config(config_);
     for (TensorEntry tensor : tensors_) {
       tensor.file = 0;
       builder.add_tensor(std::move(tensor));
@@ -62,6 +69,7 @@ class EditedCheckpoint {
  private:
   std::shared_ptr<const Checkpoint> original_;
   Json config_;
+  GgufMetadata metadata_;
   std::vector<TensorEntry> tensors_;
   std::vector<std::shared_ptr<const std::vector<std::byte>>> owned_;
 };

@@ -185,6 +185,127 @@ TEST(Refusal, DuplicateNames) {
             "edited.safetensors: model.norm.weight and norm.weight are the same tensor under two names");
 }
 
+TEST(Refusal, UnknownScoringFunction) {
+  EXPECT_EQ(refusal("deepseek_v2_lite", R"({"scoring_func": "tanh"})"),
+            "config.json: scoring_func: expected softmax, found tanh");
+  EXPECT_EQ(refusal("deepseek_v3", R"({"scoring_func": "softmax"})"),
+            "config.json: scoring_func: expected sigmoid, found softmax");
+  EXPECT_EQ(refusal("glm4_moe", R"({"scoring_func": "tanh"})"),
+            "config.json: scoring_func: expected sigmoid, found tanh");
+}
+
+TEST(Refusal, UnknownTopKMethod) {
+  EXPECT_EQ(refusal("deepseek_v2_lite", R"({"topk_method": "random"})"),
+            "config.json: topk_method: expected greedy, group_limited_greedy, found random");
+  EXPECT_EQ(refusal("deepseek_v3", R"({"topk_method": "greedy"})"),
+            "config.json: topk_method: expected noaux_tc, found greedy");
+}
+
+TEST(Refusal, ActivationsThatABlockDoesNotHave) {
+  for (const char* name : {"mamba", "mamba2"})
+    EXPECT_EQ(refusal(name, R"({"hidden_act": "gelu"})"),
+              "config.json: hidden_act: expected silu, found gelu");
+  EXPECT_EQ(refusal("falcon7b", R"({"activation": "relu"})"),
+            "config.json: activation: expected gelu, found relu");
+}
+
+TEST(Refusal, UnknownRecurrentLayerType) {
+  EXPECT_EQ(refusal("lfm2", R"({"layer_types": ["conv", "spiral", "conv", "full_attention"]})"),
+            "config.json: layer_types: expected full_attention or conv in each entry, found "
+            R"(["conv","spiral","conv","full_attention"])");
+  EXPECT_EQ(refusal("granitemoehybrid", R"({"layer_types": ["mamba", "attention", "conv"]})"),
+            "config.json: layer_types: expected full_attention or mamba in each entry, found "
+            R"(["mamba","attention","conv"])");
+  EXPECT_EQ(refusal("qwen3_5", R"({"layer_types": ["linear_attention", "conv", "conv", "full_attention"]})"),
+            "config.json: layer_types: expected full_attention or linear_attention in each entry, found "
+            R"(["linear_attention","conv","conv","full_attention"])");
+}
+
+TEST(Refusal, UnknownPositions) {
+  EXPECT_EQ(refusal("granitemoehybrid", R"({"position_embedding_type": "alibi"})"),
+            "config.json: position_embedding_type: expected nope, rope, found alibi");
+}
+
+TEST(Refusal, OddHeadWidth) {
+  EXPECT_EQ(refusal("llama", R"({"head_dim": 15})"),
+            "config.json: head_dim: expected an even number of rotated values, from 2 to the head width 15, "
+            "found 15");
+  EXPECT_EQ(refusal("deepseek_v2_lite", R"({"qk_rope_head_dim": 15, "head_dim": 15, "qk_head_dim": 31})"),
+            "config.json: head_dim: expected an even number of rotated values, from 2 to the head width 15, "
+            "found 15");
+}
+
+TEST(Refusal, HeadPartsThatDoNotAddUp) {
+  EXPECT_EQ(refusal("deepseek_v2_lite", R"({"qk_head_dim": 40})"),
+            "config.json: qk_head_dim: expected qk_nope_head_dim + qk_rope_head_dim, found 40");
+}
+
+TEST(Refusal, GroupsNotDividing) {
+  for (const char* name : {"deepseek_v2_group", "deepseek_v3", "glm4_moe"})
+    EXPECT_EQ(refusal(name, R"({"n_group": 3})"),
+              "config.json: n_group: expected a divisor of the number of experts, 8, found 3");
+  EXPECT_EQ(refusal("deepseek_v3", R"({"topk_group": 5})"),
+            "config.json: topk_group: expected from 1 to the number of groups, 4, found 5");
+  EXPECT_EQ(refusal("mamba2", R"({"n_groups": 3})"),
+            "config.json: n_groups: expected a divisor of the number of heads, 4, found 3");
+  EXPECT_EQ(
+      refusal("qwen3_5", R"({"linear_num_key_heads": 3})"),
+      "config.json: linear_num_value_heads: expected a multiple of the number of key heads, 3, found 4");
+}
+
+TEST(Refusal, MoreExpertsChosenThanThereAre) {
+  EXPECT_EQ(refusal("qwen3_moe", R"({"num_experts_per_tok": 5})"),
+            "config.json: num_experts_per_tok: expected at most num_experts, 4, found 5");
+}
+
+// The same for GGUF files: there the message has the key as the file spells it.
+std::string gguf_refusal(const std::string& name, const std::string& key, GgufValue value) {
+  EditedCheckpoint checkpoint("tests/goldens/gguf/arch/" + name + ".gguf");
+  checkpoint.metadata()[key] = std::move(value);
+  return refusal_of(checkpoint);
+}
+
+TEST(Refusal, GgufValues) {
+  EXPECT_EQ(gguf_refusal("llama", "llama.attention.head_count", {uint64_t{4}}), "(accepted)");
+  const std::string unknown = gguf_refusal("llama", "general.architecture", {std::string("llamo")});
+  EXPECT_EQ(unknown.substr(0, unknown.find(" are ") + 5),
+            "edited.gguf: architecture llamo is not supported; supported are ");
+  EXPECT_EQ(
+      gguf_refusal("llama_yarn", "llama.rope.scaling.type", {std::string("spiral")}),
+      "edited.gguf: llama.rope.scaling: expected rope_type default, linear, dynamic, llama3, yarn, longrope, "
+      "mrope or proportional, found spiral");
+  EXPECT_EQ(gguf_refusal("glm4_moe", "glm4moe.expert_gating_func", {uint64_t{1}}),
+            "edited.gguf: glm4moe.expert_gating_func: expected sigmoid, found softmax");
+  EXPECT_EQ(gguf_refusal("lfm2_moe", "lfm2moe.expert_gating_func", {uint64_t{9}}),
+            "edited.gguf: lfm2moe.expert_gating_func: expected sigmoid, found 9");
+  EXPECT_EQ(
+      gguf_refusal("llama", "llama.attention.head_count_kv", {uint64_t{3}}),
+      "edited.gguf: llama.attention.head_count_kv: expected a divisor of num_attention_heads, 4, found 3");
+  EXPECT_EQ(gguf_refusal("qwen3", "qwen3.attention.key_length", {uint64_t{15}}),
+            "edited.gguf: qwen3.attention.key_length: expected an even number of rotated values, from 2 to "
+            "the head "
+            "width 15, found 15");
+  EXPECT_EQ(
+      gguf_refusal("deepseek_v2_group", "deepseek2.expert_group_count", {uint64_t{3}}),
+      "edited.gguf: deepseek2.expert_group_count: expected a divisor of the number of experts, 8, found 3");
+  EXPECT_EQ(gguf_refusal("mamba2", "mamba2.ssm.group_count", {uint64_t{3}}),
+            "edited.gguf: mamba2.ssm.group_count: expected a divisor of the number of heads, 4, found 3");
+  EXPECT_EQ(gguf_refusal("glm4_moe", "glm4moe.nextn_predict_layers", {uint64_t{3}}),
+            "edited.gguf: glm4moe.nextn_predict_layers: expected fewer layers than the model has, found 3");
+  EXPECT_EQ(gguf_refusal("gemma4_edge", "gemma4.feed_forward_length", {GgufArray{{uint64_t{96}}}}),
+            "edited.gguf: gemma4.feed_forward_length: expected an entry for layer 1, found [96]");
+}
+
+TEST(Refusal, GgufKeysThatAreMissing) {
+  for (const auto& [name, key] :
+       {std::pair{"llama", "llama.block_count"}, std::pair{"mamba2", "mamba2.ssm.inner_size"},
+        std::pair{"qwen3_5", "qwen35.ssm.group_count"}}) {
+    EditedCheckpoint checkpoint("tests/goldens/gguf/arch/" + std::string(name) + ".gguf");
+    checkpoint.metadata().erase(key);
+    EXPECT_EQ(refusal_of(checkpoint), "edited.gguf: " + std::string(key) + " is missing");
+  }
+}
+
 // GGUF files whose metadata contradicts or lacks what their tensors need.
 TEST(Refusal, GgufFilesThatLackAFact) {
   int refused = 0;
