@@ -18,7 +18,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
     attention.q_norm = attention.k_norm = per_head(norm, attention.head_dim, NormSpec::Gain::kPerRow);
   const FfnSpec ffn = read_gated_ffn(config);
   spec.final_norm = norm;
-  for (LayerSpec& layer : spec.layers) add_parallel_layer(layer, norm, attention, ffn);
+  for (LayerSpec& layer : spec.layers) add_layer(layer, LayerShape::kParallel, norm, attention, ffn);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     attention.window = windows[i];
     attention.rope = windows[i] > 0 ? std::optional<int>(rope) : std::nullopt;
-    add_parallel_layer(spec.layers[i], norm, attention, ffn);
+    add_layer(spec.layers[i], LayerShape::kParallel, norm, attention, ffn);
   }
 }
 

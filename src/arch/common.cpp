@@ -197,19 +197,28 @@ void add_decoder_layer(LayerSpec& layer, const LayerNorms& norms, const Attentio
   }
 }
 
-void add_parallel_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
-                        const FfnSpec& ffn) {
-  Sublayer both = sequential("attn", norm, attention);
-  both.branches.push_back(Branch{"ffn", ffn});
-  layer.sublayers.push_back(std::move(both));
+void add_decoder_layers(ModelSpec& spec, const LayerNorms& norms, AttentionSpec attention, const FfnSpec& ffn,
+                        const std::vector<int64_t>& windows, const LayerRopes& ropes) {
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    attention.window = windows[i];
+    attention.rope = windows[i] > 0 ? ropes.windowed : ropes.global;
+    add_decoder_layer(spec.layers[i], norms, attention, ffn);
+  }
 }
 
-void add_parallel_layer_with_two_norms(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
-                                       const FfnSpec& ffn) {
-  add_parallel_layer(layer, norm, attention, ffn);
-  Sublayer& both = layer.sublayers.back();
-  both.pre.reset();
-  for (Branch& branch : both.branches) branch.pre = norm;
+void add_layer(LayerSpec& layer, LayerShape shape, const NormSpec& norm, const AttentionSpec& attention,
+               const FfnSpec& ffn) {
+  if (shape == LayerShape::kSequential) {
+    add_decoder_layer(layer, norm, attention, ffn);
+    return;
+  }
+  Sublayer both = sequential("attn", norm, attention);
+  both.branches.push_back(Branch{"ffn", ffn});
+  if (shape == LayerShape::kParallelTwoNorms) {
+    both.pre.reset();
+    for (Branch& branch : both.branches) branch.pre = norm;
+  }
+  layer.sublayers.push_back(std::move(both));
 }
 
 }  // namespace tessera

@@ -72,11 +72,21 @@ void add_decoder_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSp
                        const FfnSpec& ffn);
 void add_decoder_layer(LayerSpec& layer, const LayerNorms& norms, const AttentionSpec& attention,
                        const FfnSpec& ffn);
-// x + attention(norm(x)) + ffn(norm(x)), the norm computed once.
-void add_parallel_layer(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
-                        const FfnSpec& ffn);
-// The same where each branch has a norm of its own.
-void add_parallel_layer_with_two_norms(LayerSpec& layer, const NormSpec& norm, const AttentionSpec& attention,
-                                       const FfnSpec& ffn);
+// The tables of layers with a window and of those without; none: no rotation there.
+struct LayerRopes {
+  std::optional<int> windowed;
+  std::optional<int> global;
+};
+// All layers, each with its window and the table that belongs to it.
+void add_decoder_layers(ModelSpec& spec, const LayerNorms& norms, AttentionSpec attention, const FfnSpec& ffn,
+                        const std::vector<int64_t>& windows, const LayerRopes& ropes);
+
+enum class LayerShape : uint8_t {
+  kSequential,        // pre-norm, one after the other
+  kParallel,          // x + attention(norm(x)) + ffn(norm(x)), the norm computed once
+  kParallelTwoNorms,  // the same where each branch has a norm of its own
+};
+void add_layer(LayerSpec& layer, LayerShape shape, const NormSpec& norm, const AttentionSpec& attention,
+               const FfnSpec& ffn);
 
 }  // namespace tessera

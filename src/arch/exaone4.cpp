@@ -16,23 +16,17 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   const FfnSpec ffn = read_gated_ffn(config);
   const NormSpec norm = rms_norm(config, 1e-5);
   spec.final_norm = norm;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    attention.window = windows[i];
-    attention.rope = window == 0 || windows[i] > 0 ? std::optional<int>(rope) : std::nullopt;
-    add_decoder_layer(spec.layers[i], {{}, norm, {}}, attention, ffn);
-  }
+  const std::optional<int> global = window == 0 ? std::optional<int>(rope) : std::nullopt;
+  add_decoder_layers(spec, {{}, norm, {}}, attention, ffn, windows, {rope, global});
 }
 
 }  // namespace
 
 const Architecture& exaone4_architecture() {
-  static const Architecture architecture = {
-      .family = "exaone4",
-      .hf_names = {"Exaone4ForCausalLM", "Exaone4Model", "exaone4"},
-      .gguf_names = {"exaone4"},
-      .build = build,
-      .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
+  static const Architecture architecture = {.family = "exaone4",
+                                            .hf_names = {"Exaone4ForCausalLM", "Exaone4Model", "exaone4"},
+                                            .gguf_names = {"exaone4"},
+                                            .build = build};
   return architecture;
 }
 

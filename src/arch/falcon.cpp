@@ -8,18 +8,17 @@
 namespace tessera {
 namespace {
 
-enum class Shape { kSequential, kParallel, kParallelTwoNorms };
-
-Shape read_shape(ConfigReader& config) {
+LayerShape read_shape(ConfigReader& config) {
   if (config.is_gguf())  // 40B is known by its second norm
-    return config.has_tensor("blk.0.attn_norm_2.weight") ? Shape::kParallelTwoNorms : Shape::kParallel;
+    return config.has_tensor("blk.0.attn_norm_2.weight") ? LayerShape::kParallelTwoNorms
+                                                         : LayerShape::kParallel;
   const bool grouped = config.flag_or("new_decoder_architecture", false);
   const bool parallel = config.flag_or("parallel_attn", true);
   const int64_t norms = config.size_or("num_ln_in_parallel_attn", grouped ? 2 : 1);
   config.require(norms == 1 || (norms == 2 && grouped), "num_ln_in_parallel_attn",
                  "1, or 2 with new_decoder_architecture");
-  if (norms == 2) return Shape::kParallelTwoNorms;
-  return parallel ? Shape::kParallel : Shape::kSequential;
+  if (norms == 2) return LayerShape::kParallelTwoNorms;
+  return parallel ? LayerShape::kParallel : LayerShape::kSequential;
 }
 
 void read_heads(ConfigReader& config, AttentionSpec& attention, Dialect& dialect) {
@@ -54,15 +53,8 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
   ffn.up_bias = ffn.down_bias = bias;
   const NormSpec norm = layer_norm(config, Presence::kRequired);
   spec.final_norm = norm;
-  const Shape shape = read_shape(config);
-  for (LayerSpec& layer : spec.layers) {
-    if (shape == Shape::kSequential)
-      add_decoder_layer(layer, norm, attention, ffn);
-    else if (shape == Shape::kParallel)
-      add_parallel_layer(layer, norm, attention, ffn);
-    else
-      add_parallel_layer_with_two_norms(layer, norm, attention, ffn);
-  }
+  const LayerShape shape = read_shape(config);
+  for (LayerSpec& layer : spec.layers) add_layer(layer, shape, norm, attention, ffn);
 }
 
 }  // namespace

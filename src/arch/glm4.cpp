@@ -41,8 +41,6 @@ const Architecture& glm4_architecture() {
       .hf_names = {"Glm4ForCausalLM", "Glm4Model", "glm4"},
       .gguf_names = {"glm4"},
       .build = build_glm4,
-      .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_self_attn_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_mlp_layernorm"}}}},
       .gguf = {.rows = {{{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"blk.*.ffn_up"}}}}};
   return architecture;
 }
@@ -52,9 +50,7 @@ const Architecture& glm_ocr_architecture() {
       .family = "glm_ocr",
       .hf_names = {"GlmOcrForConditionalGeneration", "GlmOcrTextModel", "glm_ocr", "glm_ocr_text"},
       .build = build_glm_ocr,
-      .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_self_attn_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_mlp_layernorm"}}},
-             .ignored = {"*visual.*"}}};
+      .hf = {.ignored = {"*visual.*"}}};
   return architecture;
 }
 

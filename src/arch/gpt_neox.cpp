@@ -19,12 +19,8 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
   const NormSpec norm = layer_norm(config, Presence::kRequired);
   spec.final_norm = norm;
   const bool parallel = config.flag_or("use_parallel_residual", true);
-  for (LayerSpec& layer : spec.layers) {
-    if (parallel)
-      add_parallel_layer_with_two_norms(layer, norm, attention, ffn);
-    else
-      add_decoder_layer(layer, norm, attention, ffn);
-  }
+  const LayerShape shape = parallel ? LayerShape::kParallelTwoNorms : LayerShape::kSequential;
+  for (LayerSpec& layer : spec.layers) add_layer(layer, shape, norm, attention, ffn);
 }
 
 }  // namespace

@@ -74,14 +74,8 @@ const Architecture& lfm2_architecture() {
                       {{"layers.*.attn.o"}, {"layers.*.self_attn.out_proj", "layers.*.conv.out_proj"}},
                       {{"layers.*.attn.in"}, {"layers.*.conv.in_proj"}},
                       {{"layers.*.attn.conv"}, {"layers.*.conv.conv"}},
-                      {{"layers.*.ffn.gate"}, {"layers.*.feed_forward.w1"}},
-                      {{"layers.*.ffn.down"}, {"layers.*.feed_forward.w2"}},
-                      {{"layers.*.ffn.up"}, {"layers.*.feed_forward.w3"}},
                       {{"layers.*.moe.router"}, {"layers.*.feed_forward.gate"}},
-                      {{"layers.*.moe.selection_bias"}, {"layers.*.feed_forward.expert_bias"}},
-                      {{"layers.*.moe.gate"}, {"layers.*.feed_forward.experts.#.w1"}},
-                      {{"layers.*.moe.down"}, {"layers.*.feed_forward.experts.#.w2"}},
-                      {{"layers.*.moe.up"}, {"layers.*.feed_forward.experts.#.w3"}}}},
+                      {{"layers.*.moe.selection_bias"}, {"layers.*.feed_forward.expert_bias"}}}},
       .gguf = {.rows = {{{"final_norm"}, {"token_embd_norm"}}}}};
   return architecture;
 }

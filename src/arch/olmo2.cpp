@@ -7,8 +7,8 @@
 namespace tessera {
 namespace {
 
-// `period`: of the global layers; 0: no layer has a window.
-void build_layers(ConfigReader& config, ModelSpec& spec, double theta, int64_t window, int64_t period) {
+// `window`: 0: no layer has one.
+void build_layers(ConfigReader& config, ModelSpec& spec, double theta, int64_t window) {
   read_common(config, spec, {.context = 2048});
   AttentionSpec attention = read_attention(config, spec);
   const NormSpec norm = rms_norm(config, 1e-5);
@@ -18,46 +18,34 @@ void build_layers(ConfigReader& config, ModelSpec& spec, double theta, int64_t w
   const int local =
       window > 0 ? spec.add_rope(read_rope(config, attention.head_dim, defaults, "sliding_attention").rope)
                  : global;
-  const std::vector<int64_t> windows = window > 0 ? patterned_windows(config, spec, window, period)
-                                                  : std::vector<int64_t>(spec.layers.size(), 0);
+  const std::vector<int64_t> windows = patterned_windows(config, spec, window, 4);
   const FfnSpec ffn = read_gated_ffn(config);
   spec.final_norm = norm;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    attention.window = windows[i];
-    attention.rope = windows[i] > 0 ? local : global;
-    add_decoder_layer(spec.layers[i], {{}, norm, {}}, attention, ffn);
-  }
+  add_decoder_layers(spec, {{}, norm, {}}, attention, ffn, windows, {local, global});
 }
 
 void build_olmo2(ConfigReader& config, ModelSpec& spec, Dialect&) {
   const int64_t window = config.is_gguf() ? config.count_or("sliding_window", 0) : 0;
-  build_layers(config, spec, 1e4, window, 4);
+  build_layers(config, spec, 1e4, window);
 }
 
 void build_olmo3(ConfigReader& config, ModelSpec& spec, Dialect&) {
-  build_layers(config, spec, 5e5, config.size_or("sliding_window", 4096), 4);
+  build_layers(config, spec, 5e5, config.size_or("sliding_window", 4096));
 }
 
 }  // namespace
 
 const Architecture& olmo2_architecture() {
-  static const Architecture architecture = {
-      .family = "olmo2",
-      .hf_names = {"Olmo2ForCausalLM", "Olmo2Model", "olmo2"},
-      .gguf_names = {"olmo2"},
-      .build = build_olmo2,
-      .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
+  static const Architecture architecture = {.family = "olmo2",
+                                            .hf_names = {"Olmo2ForCausalLM", "Olmo2Model", "olmo2"},
+                                            .gguf_names = {"olmo2"},
+                                            .build = build_olmo2};
   return architecture;
 }
 
 const Architecture& olmo3_architecture() {
   static const Architecture architecture = {
-      .family = "olmo3",
-      .hf_names = {"Olmo3ForCausalLM", "Olmo3Model", "olmo3"},
-      .build = build_olmo3,
-      .hf = {.rows = {{{"layers.*.attn.post_norm"}, {"layers.*.post_attention_layernorm"}},
-                      {{"layers.*.ffn.post_norm"}, {"layers.*.post_feedforward_layernorm"}}}}};
+      .family = "olmo3", .hf_names = {"Olmo3ForCausalLM", "Olmo3Model", "olmo3"}, .build = build_olmo3};
   return architecture;
 }
 

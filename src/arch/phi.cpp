@@ -15,7 +15,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   const FfnSpec ffn = read_plain_ffn(config, "gelu_new", Presence::kRequired);
   const NormSpec norm = layer_norm(config, Presence::kRequired);
   spec.final_norm = norm;
-  for (LayerSpec& layer : spec.layers) add_parallel_layer(layer, norm, attention, ffn);
+  for (LayerSpec& layer : spec.layers) add_layer(layer, LayerShape::kParallel, norm, attention, ffn);
 }
 
 }  // namespace

@@ -15,10 +15,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   const FfnSpec ffn = read_gated_ffn(config);
   const NormSpec norm = rms_norm(config);
   spec.final_norm = norm;
-  for (size_t i = 0; i < spec.layers.size(); ++i) {
-    attention.window = windows[i];
-    add_decoder_layer(spec.layers[i], norm, attention, ffn);
-  }
+  add_decoder_layers(spec, {norm, {}, {}}, attention, ffn, windows, {attention.rope, attention.rope});
 }
 
 }  // namespace

@@ -23,12 +23,8 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   const FfnSpec ffn = read_gated_ffn(config);
   spec.final_norm = norm;
   const bool parallel = config.flag_or("use_parallel_residual", false);
-  for (LayerSpec& layer : spec.layers) {
-    if (parallel)
-      add_parallel_layer(layer, norm, attention, ffn);
-    else
-      add_decoder_layer(layer, norm, attention, ffn);
-  }
+  const LayerShape shape = parallel ? LayerShape::kParallel : LayerShape::kSequential;
+  for (LayerSpec& layer : spec.layers) add_layer(layer, shape, norm, attention, ffn);
 }
 
 }  // namespace

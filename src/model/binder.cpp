@@ -141,8 +141,12 @@ class Binder {
 
   Status bind(const Slot& slot) {
     const auto options = candidates(slot);
-    for (const Candidate& candidate : options)
-      if (const TensorEntry* entry = find(candidate.source)) return bind_from(slot, candidate, *entry);
+    for (const Candidate& candidate : options) {
+      const TensorEntry* entry = find(candidate.source);
+      // A tensor that is another slot's whole cannot be this one's too: where families use one name for two norms.
+      const bool taken = candidate.row->slots.size() == 1 && used_.contains(entry);
+      if (entry != nullptr && !taken) return bind_from(slot, candidate, *entry);
+    }
     if (slot.presence == Presence::kIfPresent) return {};
     std::string names;
     for (const Candidate& candidate : options) names += (names.empty() ? "" : ", ") + candidate.source;

@@ -142,7 +142,17 @@ TEST(Refusal, MissingTensor) {
   EXPECT_EQ(refusal_of(checkpoint),
             "edited.safetensors: layers.1.ffn.up.weight is missing: expected a tensor named "
             "layers.1.mlp.up_proj.weight, layers.1.feed_forward.up_proj.weight, "
-            "layers.1.mlp.gate_up_proj.weight");
+            "layers.1.feed_forward.w3.weight, layers.1.mlp.gate_up_proj.weight");
+}
+
+// Where a name stands for another norm in other families, it is not taken twice.
+TEST(Refusal, MissingNormOfFour) {
+  EditedCheckpoint checkpoint("tests/goldens/arch/glm4");
+  checkpoint.remove("model.layers.0.post_self_attn_layernorm.weight");
+  EXPECT_EQ(refusal_of(checkpoint),
+            "edited.safetensors: layers.0.ffn.norm.weight is missing: expected a tensor named "
+            "layers.0.pre_feedforward_layernorm.weight, layers.0.pre_ff_layernorm.weight, "
+            "layers.0.post_attention_layernorm.weight");
 }
 
 TEST(Refusal, LeftOverTensor) {
