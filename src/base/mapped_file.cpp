@@ -59,6 +59,13 @@ void MappedFile::advise_sequential() const {
   if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
 }
 
+void release_mapped_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 Result<std::string> read_file(const std::string& path) {
   TESSERA_TRY(const auto file, MappedFile::open(path));
   const auto bytes = file->bytes();

@@ -34,6 +34,10 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// Gives pages that lie wholly inside `bytes`, a part of a mapped file, back to the system; reading them again is slower, nothing
+// else changes. Never for memory that is no mapping of a file.
+void release_mapped_pages(std::span<const std::byte> bytes);
+
 // A whole (small) file. Errors name the path and the system's reason.
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 

@@ -25,7 +25,7 @@ Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const std::string& pa
 }
 
 Result<std::shared_ptr<const Checkpoint>> Checkpoint::from_safetensors(std::span<const std::byte> file,
-                                                                       std::string name, Json config) {
+                                                                       const std::string& name, Json config) {
   CheckpointBuilder builder(CheckpointKind::kSafetensors, name);
   TESSERA_TRY_STATUS(read_safetensors(file, name, nullptr, builder));
   builder.set_config(std::move(config));
@@ -55,6 +55,12 @@ uint64_t Checkpoint::total_bytes() const {
   uint64_t total = 0;
   for (const TensorEntry& entry : tensors_) total += entry.bytes.size();
   return total;
+}
+
+void Checkpoint::release(std::span<const std::byte> bytes) const {
+  for (const std::span<const std::byte> file : mapped_)
+    if (bytes.data() >= file.data() && bytes.data() + bytes.size() <= file.data() + file.size())
+      return release_mapped_pages(bytes);
 }
 
 Weight matrix_view(const TensorEntry& entry) {

@@ -75,7 +75,7 @@ class Checkpoint {
 
   // A file already in memory: the caller keeps the bytes alive. `name` is used in messages.
   [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> from_safetensors(
-      std::span<const std::byte> file, std::string name, Json config);
+      std::span<const std::byte> file, const std::string& name, Json config);
   [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> from_gguf(std::span<const std::byte> file,
                                                                            std::string name);
 
@@ -92,6 +92,8 @@ class Checkpoint {
   // The path of a file beside config.json, if it is there ("tokenizer.json"); nullopt for GGUF.
   [[nodiscard]] std::optional<std::string> companion(std::string_view name) const;
   [[nodiscard]] uint64_t total_bytes() const;
+  // `bytes`, part of a tensor, will not be read soon: where they lie in a mapped file, its pages need no memory.
+  void release(std::span<const std::byte> bytes) const;
 
  private:
   friend class CheckpointBuilder;
@@ -104,6 +106,7 @@ class Checkpoint {
   std::unique_ptr<Json> config_;
   GgufMetadata metadata_;
   std::vector<std::shared_ptr<const void>> owners_;  // the mappings
+  std::vector<std::span<const std::byte>> mapped_;   // what the tensors take up in them, a part for each file
 };
 
 // The tensor as a matrix [product of all dimensions but the last, last], one plane; a view into the

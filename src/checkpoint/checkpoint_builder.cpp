@@ -34,7 +34,22 @@ void CheckpointBuilder::set_metadata(GgufMetadata metadata) {
   checkpoint_->metadata_ = std::move(metadata);
 }
 
+// Files that somebody else keeps in memory are no mappings.
+void CheckpointBuilder::note_mappings() {
+  if (checkpoint_->owners_.size() != checkpoint_->files_.size()) return;
+  checkpoint_->mapped_.resize(checkpoint_->files_.size());
+  for (const TensorEntry& entry : checkpoint_->tensors_) {
+    std::span<const std::byte>& file = checkpoint_->mapped_[static_cast<size_t>(entry.file)];
+    if (entry.bytes.empty()) continue;
+    const std::byte* begin = file.empty() ? entry.bytes.data() : std::min(file.data(), entry.bytes.data());
+    const std::byte* entry_end = entry.bytes.data() + entry.bytes.size();
+    const std::byte* end = file.empty() ? entry_end : std::max(file.data() + file.size(), entry_end);
+    file = {begin, static_cast<size_t>(end - begin)};
+  }
+}
+
 Result<std::shared_ptr<const Checkpoint>> CheckpointBuilder::finish() {
+  note_mappings();
   auto& tensors = checkpoint_->tensors_;
   std::stable_sort(tensors.begin(), tensors.end(),
                    [](const TensorEntry& a, const TensorEntry& b) { return a.name < b.name; });

@@ -18,6 +18,7 @@ class CheckpointBuilder {
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> finish();
 
  private:
+  void note_mappings();
   std::shared_ptr<Checkpoint> checkpoint_;
 };
 

@@ -71,15 +71,16 @@ void print_result(const Json& json) {
 }
 
 Result<std::unique_ptr<Session>> load(const BenchOptions& options, ThreadPool& threads) {
-  SessionOptions session = options.computing.session();
   if (!options.random.empty()) {
+    if (!options.computing.precision.empty())
+      return fail(ErrorCode::kInvalidArgument,
+                  "bench: --precision packs a file; random weights take --format");
+    TESSERA_TRY(const SessionOptions session, options.computing.session());
     TESSERA_TRY(const Format format, parse_weight_format(options.format));
     TESSERA_TRY(LoadedModel model, random_model(options.random, format, threads));
     return Session::create(std::move(model), session);
   }
-  ProgressBar bar("reading the weights");
-  session.page_in = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-  return Session::load(options.model, session);
+  return options.computing.load(options.model);
 }
 
 Result<int> bench(BenchOptions options) {

@@ -106,9 +106,14 @@ Json verification(const WeightCheck& check) {
 
 Result<int> inspect(const InspectOptions& options) {
   TESSERA_TRY(const std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(options.model));
-  TESSERA_TRY(const LoadedModel model, load_model(checkpoint));
+  TESSERA_TRY(LoadedModel model, load_model(checkpoint));
+  TESSERA_TRY(const SessionOptions session, options.computing.session());
+  if (session.precision) {
+    ThreadPool threads(available_processors());
+    TESSERA_TRY_STATUS(
+        pack_weights(model.spec, *session.precision, threads, checkpoint.get(), nullptr, model.weights));
+  }
   TESSERA_TRY(const Plan plan, build_plan(model.spec, model.weights));
-  const SessionOptions session = options.computing.session();
   const int64_t context = options.computing.context > 0 ? options.computing.context : model.spec.context;
   Json json = describe_model(model, plan, session.compile, context);
   WeightCheck check;

@@ -1,6 +1,7 @@
 #include "cli/model_options.h"
 
 #include "backend/backend.h"
+#include "cli/terminal.h"
 
 namespace tessera::cli {
 
@@ -41,11 +42,20 @@ void ModelOptions::add_to(CLI::App& command) {
       ->check(between(1, kMaxCount))
       ->type_name("MB")
       ->group(group);
+  command
+      .add_option("--precision", precision,
+                  "pack unquantised weights while loading: BASE[,GROUP=FORMAT][,blk:A-B=FORMAT]..., such as "
+                  "q8 or q4,head=f16,blk:0-1=q8")
+      ->type_name("POLICY")
+      ->group(group);
   command.footer("");  // the examples stand in the program's help
 }
 
-SessionOptions ModelOptions::session() const {
+Result<SessionOptions> ModelOptions::session() const {
   SessionOptions options;
+  if (!precision.empty()) {
+    TESSERA_TRY(options.precision, PrecisionPolicy::parse(precision));
+  }
   options.backend = backend;
   options.compile.threads = static_cast<int>(threads);
   options.compile.activations = exact ? ActivationType::kExact : ActivationType::kDefault;
@@ -55,6 +65,14 @@ SessionOptions ModelOptions::session() const {
   options.engine.context = context;
   options.engine.state_bytes = static_cast<uint64_t>(kv_memory) << 20;
   return options;
+}
+
+Result<std::unique_ptr<Session>> ModelOptions::load(const std::string& path) const {
+  TESSERA_TRY(SessionOptions options, session());
+  ProgressBar bar(precision.empty() ? "reading the weights" : "packing the weights");
+  options.page_in = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
+  options.pack = options.page_in;
+  return Session::load(path, options);
 }
 
 }  // namespace tessera::cli

@@ -15,10 +15,13 @@ struct ModelOptions {
   std::string kv_type;  // "": f16, or f32 with --exact
   int64_t context = 0;
   int64_t kv_memory = 0;  // MB
+  std::string precision;  // "": as the file has them
 
   void add_to(CLI::App& command);
   // For one sequence at a time.
-  [[nodiscard]] SessionOptions session() const;
+  [[nodiscard]] Result<SessionOptions> session() const;
+  // A session of the model at `path`, with a progress bar on a terminal where it takes long.
+  [[nodiscard]] Result<std::unique_ptr<Session>> load(const std::string& path) const;
 };
 
 // A check that the help does not spell out.

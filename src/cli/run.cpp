@@ -112,13 +112,7 @@ void print_report(const RunOptions& options, const Report& report, double load_s
 Result<int> run(const RunOptions& options) {
   const SteadyTime start = std::chrono::steady_clock::now();
   TESSERA_TRY(const std::string text, read_prompt(options));
-  SessionOptions session_options = options.computing.session();
-  std::unique_ptr<Session> session;
-  {
-    ProgressBar bar("reading the weights");
-    session_options.page_in = [&bar](uint64_t done, uint64_t total) { bar.update(done, total); };
-    TESSERA_TRY(session, Session::load(options.model, session_options));
-  }
+  TESSERA_TRY(const std::unique_ptr<Session> session, options.computing.load(options.model));
   for (const std::string& warning : session->warnings()) print_warning(warning);
   Engine& engine = session->engine();
   if (engine.context() < session->spec().context && options.computing.context == 0)

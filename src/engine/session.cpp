@@ -13,7 +13,16 @@ Result<std::unique_ptr<Backend>> choose_backend(std::string_view name) {
 Result<std::unique_ptr<Session>> Session::load(const std::string& path, const SessionOptions& options) {
   TESSERA_TRY(std::shared_ptr<const Checkpoint> checkpoint, Checkpoint::open(path));
   TESSERA_TRY(LoadedModel model, load_model(checkpoint, options.strictness));
-  if (options.page_in) page_in(*checkpoint, options.page_in);
+  if (options.precision) {
+    const int threads = options.compile.threads > 0 ? options.compile.threads : available_processors();
+    ThreadPool pool(threads);
+    if (Status packed =
+            pack_weights(model.spec, *options.precision, pool, checkpoint.get(), options.pack, model.weights);
+        !packed)
+      return with_context(packed.error(), path);
+  } else if (options.page_in) {
+    page_in(*checkpoint, options.page_in);
+  }
   return create(std::move(model), options);
 }
 

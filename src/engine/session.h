@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/generation_config.h"
 #include "engine/page_in.h"
+#include "model/pack_weights.h"
 #include "plan/plan.h"
 #include "text/tokenizer.h"
 
@@ -24,6 +26,8 @@ struct SessionOptions {
   EngineOptions engine;          // stop_ids are added to the model's
   Strictness strictness = Strictness::kLenient;
   PageInProgress page_in;  // when set, weights that are not in memory are read first, and this is told
+  std::optional<PrecisionPolicy> precision;  // unquantised weights are packed while loading
+  PackProgress pack;                         // told about it; may be empty
 };
 
 class Session {

@@ -38,6 +38,10 @@ class BoundWeights {
   }  // tensors left over by rule
 
   int add(BoundSlot slot);
+  // Other parts with the same rows in all.
+  void replace_parts(int index, std::vector<Weight> parts) {
+    slots_[static_cast<size_t>(index)].parts = std::move(parts);
+  }
   void own(Buffer buffer) { buffers_.push_back(std::move(buffer)); }
   void ignore(std::string name) { ignored_.push_back(std::move(name)); }
   void hold(std::shared_ptr<const Checkpoint> checkpoint) { checkpoint_ = std::move(checkpoint); }

@@ -13,7 +13,7 @@ void add_embedding(SlotList& slots, const ModelSpec& spec) {
   slots.add("embed", ".weight", SlotRole::kTable, SlotGroup::kEmbed, {rows, width});
   if (embedding.width > 0) slots.add_matrix("embed.projection", SlotGroup::kOther, spec.hidden, width);
   if (embedding.learned_positions > 0)
-    slots.add("embed.positions", ".weight", SlotRole::kTable, SlotGroup::kEmbed,
+    slots.add("embed.positions", ".weight", SlotRole::kTable, SlotGroup::kOther,
               {embedding.learned_positions, spec.hidden});
   if (embedding.norm) slots.add_norm("embed.norm", *embedding.norm, spec.hidden);
   if (embedding.per_layer_width > 0) {

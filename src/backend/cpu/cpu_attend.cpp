@@ -77,7 +77,8 @@ void CpuAttend::run(const CpuStep& step, const AttendOp& op, const BoundWeights&
     sequence.past = input.past[s];
     if (op.query_scale_beta != 0.0) {
       for (int64_t t = 0; t < sequence.tokens; ++t) {
-        const auto turns = static_cast<double>((sequence.past + t) / op.query_scale_context);
+        const int64_t whole_turns = (sequence.past + t) / op.query_scale_context;  // the formula floors
+        const auto turns = static_cast<double>(whole_turns);
         query_scales_[static_cast<size_t>(sequence.first_token + t)] =
             static_cast<float>(1.0 + op.query_scale_beta * std::log(1.0 + turns));
       }
