@@ -15,6 +15,7 @@ using Action = std::function<Result<int>()>;
 void add_bench_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
+void add_quantize_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_tokenize_command(CLI::App& app, Action& action);
 

@@ -57,7 +57,7 @@ TEST_F(Cli, HelpNamesEverySubcommand) {
   const Outcome outcome = run_program({"--help"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "");
-  for (const std::string command : {"run", "inspect", "tokenize", "bench", "models"}) {
+  for (const std::string command : {"run", "inspect", "tokenize", "bench", "models", "quantize"}) {
     EXPECT_NE(outcome.out.find("\n  " + command + " "), std::string::npos) << command;
     const Outcome help = run_program({command, "--help"});
     EXPECT_EQ(help.code, 0);
@@ -126,6 +126,19 @@ TEST_F(Cli, StatsGoToStderr) {
   ASSERT_EQ(outcome.err_lines().size(), 1u) << outcome.err;
   for (const char* part : {"load ", "prompt 1 tokens", "tokens/s", "seed "})
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part;
+}
+
+TEST_F(Cli, PrecisionPacksWhileLoading) {
+  for (const char* policy : {"q8", "bf16", "q8,head=f16,blk:0=q4"}) {
+    const Outcome outcome = run_program({"run", model(), "--precision", policy, "--max-tokens", "3"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const Outcome inspect = run_program({"inspect", model(), "--precision", policy});
+    EXPECT_NE(inspect.out.find(policy[0] == 'q' ? "Q8_0" : "BF16"), std::string::npos) << inspect.out;
+  }
+  expect_error({"run", model(), "--precision", "q8,heads=q4"}, {"heads=q4", "unknown group", "gate_up"});
+  expect_error({"run", model(), "--precision", "q8,blk:1-2=q4"}, {"blk:1-2=q4", "layers 0 to 1"});
+  expect_error({"run", model(), "--precision", "q4_k"}, {"q4_k", "rows of 32 values", "multiple of 256"});
+  expect_error({"quantize", model(), "out.gguf", "--to", "q8_0"}, {"expected a .gguf file"});
 }
 
 TEST_F(Cli, PromptFromAFile) {
