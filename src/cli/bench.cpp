@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "tools/benchmark.h"
 #include "tools/copy_bandwidth.h"
+#include "tools/presets.h"
 #include "tools/random_model.h"
 
 namespace tessera::cli {
@@ -77,7 +78,8 @@ Result<std::unique_ptr<Session>> load(const BenchOptions& options, ThreadPool& t
                   "bench: --precision packs a file; random weights take --format");
     TESSERA_TRY(const SessionOptions session, options.computing.session());
     TESSERA_TRY(const Format format, parse_weight_format(options.format));
-    TESSERA_TRY(LoadedModel model, random_model(options.random, format, threads));
+    TESSERA_TRY(const Config config, preset_config(options.random));
+    TESSERA_TRY(LoadedModel model, random_model(config, format, threads));
     return Session::create(std::move(model), session);
   }
   return options.computing.load(options.model);
@@ -85,7 +87,7 @@ Result<std::unique_ptr<Session>> load(const BenchOptions& options, ThreadPool& t
 
 Result<int> bench(BenchOptions options) {
   if (options.model.empty() == options.random.empty())
-    return fail(ErrorCode::kInvalidArgument, "bench: expected a model or --random CONFIG, found {}",
+    return fail(ErrorCode::kInvalidArgument, "bench: expected a model or --random NAME, found {}",
                 options.model.empty() ? "neither" : "both");
   if (options.computing.threads == 0) options.computing.threads = available_processors();
   const auto thread_count = static_cast<int>(options.computing.threads);
@@ -119,7 +121,8 @@ void add_bench_command(CLI::App& app, Action& action) {
   };
   BenchmarkOptions& benchmark = options->benchmark;
   add("model", options->model, "MODEL", kModelHelp);
-  add("--random", options->random, "CONFIG", "random weights of the dimensions in this config.json");
+  add("--random", options->random, "NAME",
+      "random weights of the dimensions of a preset (listed below) or of a config.json");
   add("--format", options->format, "NAME", "format of the random weights (default: q8_0)");
   add("--prompt", benchmark.prompts, "N,N,...", "lengths of prompts, tokens (default: 128,512)")
       ->delimiter(',')
@@ -131,6 +134,17 @@ void add_bench_command(CLI::App& app, Action& action) {
   add("--repeat", benchmark.repeat, "N", "medians of so many runs (default: 3)")->check(between(1, 1000));
   command->add_flag("--json", options->json, "print one JSON object");
   options->computing.add_to(*command);
+  std::string footer = "Presets:";
+  size_t line = footer.size();
+  for (const std::string& name : preset_names()) {
+    if (line + name.size() > 100) {
+      footer += "\n ";
+      line = 1;
+    }
+    footer += " " + name;
+    line += name.size() + 1;
+  }
+  command->footer(footer);
   command->final_callback([options, &action] { action = [options] { return bench(*options); }; });
 }
 

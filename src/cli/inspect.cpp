@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/terminal.h"
+#include "engine/session.h"
 #include "tools/describe.h"
 #include "tools/verify_weights.h"
 
@@ -62,6 +63,8 @@ void print_description(const Json& json) {
       field(json, "vocabulary"), field(json, "hidden"), field(json, "layer_count"),
       field(json, "trained_context"), json["tied_head"].get<bool>() ? "tied to the embedding" : "of its own",
       field(json, "stop_ids"), field(json, "bos_id"));
+  for (const char* key : {"streams", "per_layer_inputs"})
+    if (json.contains(key)) fmt::print("{}: {}\n", key, field(json, key));
   print_layers(json["layers"]);
   if (json.contains("final_norm")) fmt::print("final norm {}\n", field(json, "final_norm"));
 
@@ -70,7 +73,8 @@ void print_description(const Json& json) {
     fmt::print("  {} layers, {}", field(group, "layers"), field(group, "kind"));
     if (group.contains("window")) fmt::print(" (window {})", field(group, "window"));
     if (group.contains("bytes_per_position"))
-      fmt::print(", {} bytes a position", field(group, "bytes_per_position"));
+      fmt::print(", {} bytes a position, at most {} positions held: {}", field(group, "bytes_per_position"),
+                 field(group, "positions_held"), size_of(group, "bytes_held"));
     if (group.contains("bytes_per_sequence"))
       fmt::print(", {} bytes a sequence", field(group, "bytes_per_sequence"));
     fmt::print("\n");
@@ -79,6 +83,8 @@ void print_description(const Json& json) {
   fmt::print("memory for one sequence of {} positions\n  weights {}, state {}, activations {}: {} in all\n",
              field(memory, "context"), size_of(memory, "weights"), size_of(memory, "state"),
              size_of(memory, "activations"), size_of(memory, "total"));
+  if (memory["relaid_weights"].get<uint64_t>() > 0)
+    fmt::print("  of it weights in another layout {}\n", size_of(memory, "relaid_weights"));
   print_list("taken as default, the config does not say", json["config_defaults"]);
   print_list("warnings", json["warnings"]);
   print_list("tensors left over by rule", json["ignored_tensors"]);
@@ -115,7 +121,9 @@ Result<int> inspect(const InspectOptions& options) {
   }
   TESSERA_TRY(const Plan plan, build_plan(model.spec, model.weights));
   const int64_t context = options.computing.context > 0 ? options.computing.context : model.spec.context;
-  Json json = describe_model(model, plan, session.compile, context);
+  TESSERA_TRY(const std::unique_ptr<Backend> backend, choose_backend(session.backend));
+  const MemoryNeeds needs = backend->memory_needs(plan, model.weights, session.compile);
+  Json json = describe_model(model, plan, needs, session.compile, context);
   WeightCheck check;
   if (options.verify) {
     const int64_t chosen = options.computing.threads;

@@ -13,7 +13,7 @@ constexpr const char* kFooter =
     "  tessera run models/story --prompt \"Once upon a time\" --stats\n"
     "  tessera inspect model.gguf\n"
     "  tessera tokenize models/story \"Hello\"\n"
-    "  tessera bench --random presets/llama-1.1b.json --format q8_0\n"
+    "  tessera bench --random llama-1.1b --format q8_0\n"
     "`tessera SUBCOMMAND --help` lists the options of one.";
 
 // The subcommand that was named, for the hint after a usage error.

@@ -4,11 +4,16 @@
 #include <nlohmann/json.hpp>
 
 #include "arch/architecture.h"
+#include "arch/family_blocks.h"
 #include "base/json.h"
 #include "cli/command.h"
 
 namespace tessera::cli {
 namespace {
+
+std::string joined(const std::vector<std::string_view>& names) {
+  return names.empty() ? "-" : fmt::format("{}", fmt::join(names, ", "));
+}
 
 Result<int> list_models(bool as_json) {
   Json all = Json::array();
@@ -16,14 +21,13 @@ Result<int> list_models(bool as_json) {
     if (as_json) {
       all.push_back({{"family", architecture->family},
                      {"config_json", architecture->hf_names},
-                     {"gguf", architecture->gguf_names}});
+                     {"gguf", architecture->gguf_names},
+                     {"blocks", family_blocks(*architecture)}});
       continue;
     }
-    fmt::print("{:<14} config.json: {:<50} gguf: {}\n", architecture->family,
-               fmt::format("{}", fmt::join(architecture->hf_names, ", ")),
-               architecture->gguf_names.empty()
-                   ? "-"
-                   : fmt::format("{}", fmt::join(architecture->gguf_names, ", ")));
+    fmt::print("{}\n  config.json  {}\n  gguf         {}\n  blocks       {}\n", architecture->family,
+               joined(architecture->hf_names), joined(architecture->gguf_names),
+               joined(family_blocks(*architecture)));
   }
   if (as_json) fmt::print("{}\n", dump_json(all));
   return 0;

@@ -3,54 +3,13 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
+#include "engine/state_pool.h"
 #include "formats/format_info.h"
+#include "tools/describe_blocks.h"
 
 namespace tessera {
 namespace {
-
-// "rms", "layer", with what is unusual about it.
-std::string norm_text(const NormSpec& norm) {
-  std::string text = norm.kind == NormKind::kRms ? "rms" : "layer";
-  text += fmt::format(" eps {}", norm.eps);
-  if (norm.group > 0) text += fmt::format(" over {}", norm.group);
-  return text;
-}
-
-std::string attention_text(const AttentionSpec& attention) {
-  std::string text = fmt::format("attention, {} heads of {}, {} for keys and values", attention.heads,
-                                 attention.head_dim, attention.kv_heads);
-  if (attention.value_dim != attention.head_dim) text += fmt::format(" (values of {})", attention.value_dim);
-  text += attention.rope ? fmt::format(", rope {}", *attention.rope) : ", no rope";
-  if (attention.window > 0) text += fmt::format(", window {}", attention.window);
-  if (!attention.causal) text += ", both ways";
-  if (attention.q_norm) text += ", normed queries";
-  if (attention.k_norm) text += ", normed keys";
-  if (attention.softcap != 0) text += fmt::format(", softcap {}", attention.softcap);
-  if (attention.query_scale_beta != 0)
-    text += fmt::format(", queries grow by {}", attention.query_scale_beta);
-  return text;
-}
-
-std::string feed_forward_text(const FfnSpec& ffn) {
-  return fmt::format("{} feed-forward of {}, {}", ffn.gated ? "gated" : "plain", ffn.width,
-                     activation_name(ffn.activation));
-}
-
-std::string block_text(const Block& block) {
-  return std::visit(
-      [](const auto& spec) -> std::string {
-        using T = std::decay_t<decltype(spec)>;
-        if constexpr (std::is_same_v<T, AttentionSpec>)
-          return attention_text(spec);
-        else if constexpr (std::is_same_v<T, FfnSpec>)
-          return feed_forward_text(spec);
-        else
-          return "block";  // its slots and the plan say more
-      },
-      block);
-}
 
 Json sublayer_json(const Sublayer& sublayer) {
   Json json = Json::object();
@@ -92,26 +51,31 @@ Json layers_json(const ModelSpec& spec) {
   return layers;
 }
 
-Json state_json(const Plan& plan, const CompileOptions& options, int64_t context, uint64_t& total) {
-  const int64_t value_bytes = options.state == StateType::kF32 ? 4 : 2;
+// What one sequence of `context` positions holds, in whole pages as they are handed out.
+Json state_json(const Plan& plan, const MemoryNeeds& needs, const CompileOptions& options, int64_t context,
+                uint64_t& total) {
+  const int64_t page = options.page_positions;
+  const StateCapacity capacity = capacity_for(plan.states, page, {context, 1, options.max_tokens});
   Json groups = Json::array();
-  for (const StateGroup& group : plan.states) {
+  for (size_t g = 0; g < plan.states.size(); ++g) {
+    const StateGroup& group = plan.states[g];
     Json json = Json::object();
-    int64_t bytes = 0;
+    uint64_t bytes = 0;
     if (group.kind == StateKind::kFixed) {
       json["kind"] = "fixed";
-      bytes = group.values_per_sequence() * 4;
+      bytes = needs.slot_bytes;  // there is one fixed group at most
       json["bytes_per_sequence"] = bytes;
     } else {
-      const int64_t per_position = group.values_per_position() * value_bytes;
       const bool windowed = group.kind == StateKind::kWindowed;
       json["kind"] = windowed ? "windowed" : "paged";
       if (windowed) json["window"] = group.window;
-      json["bytes_per_position"] = per_position;
-      bytes = per_position * (windowed ? std::min(context, group.window + options.max_tokens) : context);
+      json["bytes_per_position"] = needs.page_bytes[g] / static_cast<uint64_t>(page);
+      json["positions_held"] = capacity.pages[g] * page;
+      bytes = needs.page_bytes[g] * static_cast<uint64_t>(capacity.pages[g]);
+      json["bytes_held"] = bytes;
     }
     json["layers"] = group.layers.size();
-    total += static_cast<uint64_t>(bytes);
+    total += bytes;
     groups.push_back(std::move(json));
   }
   return groups;
@@ -140,8 +104,8 @@ Json tensors_json(const BoundWeights& weights) {
 
 }  // namespace
 
-Json describe_model(const LoadedModel& model, const Plan& plan, const CompileOptions& options,
-                    int64_t context) {
+Json describe_model(const LoadedModel& model, const Plan& plan, const MemoryNeeds& needs,
+                    const CompileOptions& options, int64_t context) {
   const ModelSpec& spec = model.spec;
   Json json = Json::object();
   if (model.checkpoint != nullptr) json["path"] = model.checkpoint->path();
@@ -156,19 +120,24 @@ Json describe_model(const LoadedModel& model, const Plan& plan, const CompileOpt
   json["tied_head"] = model.weights.find("head.weight") == nullptr;
   json["stop_ids"] = spec.stop_ids;
   json["bos_id"] = spec.bos_id ? Json(*spec.bos_id) : Json();
+  if (spec.streams) json["streams"] = streams_text(*spec.streams);
+  if (spec.embedding.per_layer_width > 0)
+    json["per_layer_inputs"] = fmt::format("{} values a layer, from a table of {} rows and the embedding",
+                                           spec.embedding.per_layer_width, spec.embedding.per_layer_rows);
   json["layers"] = layers_json(spec);
   if (spec.final_norm) json["final_norm"] = norm_text(*spec.final_norm);
 
   uint64_t state_bytes = 0;
-  json["state"] = state_json(plan, options, context, state_bytes);
+  json["state"] = state_json(plan, needs, options, context, state_bytes);
   const uint64_t activations =
       sizeof(float) * static_cast<uint64_t>(plan.token_arena * options.max_tokens + plan.output_arena);
   const uint64_t weights = model.weights.bytes();
   json["memory"] = {{"context", context},
                     {"weights", weights},
+                    {"relaid_weights", needs.relaid_bytes},
                     {"state", state_bytes},
                     {"activations", activations},
-                    {"total", weights + state_bytes + activations}};
+                    {"total", weights + needs.relaid_bytes + state_bytes + activations}};
   json["config_defaults"] = model.defaults;
   json["warnings"] = model.warnings;
   json["ignored_tensors"] = model.weights.ignored();

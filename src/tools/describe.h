@@ -11,8 +11,9 @@
 
 namespace tessera {
 
-// Memory figures are for one sequence of `context` positions in steps of options.max_tokens.
-[[nodiscard]] Json describe_model(const LoadedModel& model, const Plan& plan, const CompileOptions& options,
-                                  int64_t context);
+// Memory figures are for one sequence of `context` positions in steps of options.max_tokens, on the backend whose needs are given:
+// state in whole pages and slots as it hands them out, copies of weights in another layout.
+[[nodiscard]] Json describe_model(const LoadedModel& model, const Plan& plan, const MemoryNeeds& needs,
+                                  const CompileOptions& options, int64_t context);
 
 }  // namespace tessera

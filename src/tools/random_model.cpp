@@ -52,9 +52,9 @@ Result<Bank> make_bank(const Format& format, int64_t columns) {
   return bank;
 }
 
-Weight fill_matrix(const Format& format, const Slot& slot, const Bank& bank, uint64_t number, Buffer& buffer,
+// `rows` rows from random places of the bank; `number` tells matrices apart.
+Weight fill_matrix(const Format& format, int64_t rows, const Bank& bank, uint64_t number, Buffer& buffer,
                    ThreadPool& threads) {
-  const int64_t rows = slot.shape.rows();
   const int64_t row_bytes = format_row_bytes(format, bank.columns);
   const int64_t block_bytes = format_row_bytes(format, format_block(format));
   const auto places =
@@ -78,6 +78,39 @@ Weight fill_matrix(const Format& format, const Slot& slot, const Bank& bank, uin
   return weight;
 }
 
+// Small parameters at values that keep a model's numbers moderate: a positive decay would make states grow without bound.
+float vector_value(const Slot& slot) {
+  if (slot.suffix == ".bias") return 0.0f;
+  return slot.name.ends_with(".decay") ? -0.5f : 1.0f;
+}
+
+Result<LoadedModel> without_weights(const Config& config) {
+  TESSERA_TRY(LoadedSpec loaded, load_spec(config));
+  LoadedModel model;
+  model.architecture = loaded.architecture;
+  model.spec = std::move(loaded.spec);
+  model.defaults = std::move(loaded.defaults);
+  model.warnings = std::move(loaded.warnings);
+  return model;
+}
+
+// The slots that a random model fills: what may be absent is.
+template <class Body>
+Status for_slots(const ModelSpec& spec, const Body& body) {
+  uint64_t number = 0;
+  for (const Slot& slot : model_slots(spec)) {
+    ++number;
+    if (slot.presence == Presence::kIfPresent && slot.group != SlotGroup::kHead) continue;
+    BoundSlot bound;
+    bound.slot = slot;
+    bound.source = "random";
+    if (slot.role == SlotRole::kVector)
+      bound.values.assign(static_cast<size_t>(slot.shape.elements()), vector_value(slot));
+    TESSERA_TRY_STATUS(body(std::move(bound), number));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Format> parse_weight_format(const std::string& name) {
@@ -97,27 +130,12 @@ Result<Format> parse_weight_format(const std::string& name) {
   return fail(ErrorCode::kInvalidArgument, "format {}: expected one of {}", name, fmt::join(names, ", "));
 }
 
-Result<LoadedModel> random_model(const std::string& config_path, const Format& format, ThreadPool& threads) {
-  TESSERA_TRY(const Json json, read_json_file(config_path));
-  TESSERA_TRY(const Config config, Config::from_hf(json, config_path));
-  TESSERA_TRY(LoadedSpec loaded, load_spec(config));
-  LoadedModel model;
-  model.architecture = loaded.architecture;
-  model.spec = std::move(loaded.spec);
-  model.defaults = std::move(loaded.defaults);
-  model.warnings = std::move(loaded.warnings);
-
+Result<LoadedModel> random_model(const Config& config, const Format& format, ThreadPool& threads) {
+  TESSERA_TRY(LoadedModel model, without_weights(config));
   std::vector<Bank> banks;
-  uint64_t number = 0;
-  for (const Slot& slot : model_slots(model.spec)) {
-    ++number;
-    if (slot.presence == Presence::kIfPresent && slot.group != SlotGroup::kHead) continue;
-    BoundSlot bound;
-    bound.slot = slot;
-    bound.source = "random";
-    if (slot.role == SlotRole::kVector) {
-      bound.values.assign(static_cast<size_t>(slot.shape.elements()), slot.suffix == ".bias" ? 0.0f : 1.0f);
-    } else {
+  TESSERA_TRY_STATUS(for_slots(model.spec, [&](BoundSlot bound, uint64_t number) -> Status {
+    const Slot& slot = bound.slot;
+    if (slot.role != SlotRole::kVector) {
       const Bank* bank = nullptr;
       for (const Bank& known : banks)
         if (known.columns == slot.shape.columns()) bank = &known;
@@ -127,11 +145,42 @@ Result<LoadedModel> random_model(const std::string& config_path, const Format& f
         bank = &banks.emplace_back(*std::move(made));
       }
       Buffer buffer;
-      bound.parts.push_back(fill_matrix(format, slot, *bank, number, buffer, threads));
+      const Weight all = fill_matrix(format, slot.shape.rows(), *bank, number, buffer, threads);
+      if (slot.role == SlotRole::kExperts) {
+        const int64_t each = all.rows / slot.shape.dims()[0];
+        for (int64_t row = 0; row < all.rows; row += each) bound.parts.push_back(all.slice_rows(row, each));
+      } else {
+        bound.parts.push_back(all);
+      }
       model.weights.own(std::move(buffer));
     }
     model.weights.add(std::move(bound));
-  }
+    return {};
+  }));
+  return model;
+}
+
+Result<LoadedModel> outline_model(const Config& config, const Format& format) {
+  TESSERA_TRY(LoadedModel model, without_weights(config));
+  TESSERA_TRY_STATUS(for_slots(model.spec, [&](BoundSlot bound, uint64_t) -> Status {
+    const Slot& slot = bound.slot;
+    if (slot.role != SlotRole::kVector) {
+      Weight weight;
+      weight.format = format;
+      weight.rows = slot.shape.rows();
+      weight.columns = slot.shape.columns();
+      weight.planes[0] = {nullptr, format_row_bytes(format, weight.columns)};
+      if (slot.role == SlotRole::kExperts) {
+        const int64_t experts = slot.shape.dims()[0];
+        weight.rows /= experts;
+        bound.parts.assign(static_cast<size_t>(experts), weight);
+      } else {
+        bound.parts.push_back(weight);
+      }
+    }
+    model.weights.add(std::move(bound));
+    return {};
+  }));
   return model;
 }
 

@@ -13,8 +13,11 @@ namespace tessera {
 // Matrices and tables in `format` (one that has an encoder), in memory; gains are 1, biases 0; what is optional is
 // left out, the output head excepted. The weights keep the variance of what passes through, so that nothing
 // overflows.
-[[nodiscard]] Result<LoadedModel> random_model(const std::string& config_path, const Format& format,
+[[nodiscard]] Result<LoadedModel> random_model(const Config& config, const Format& format,
                                                ThreadPool& threads);
+
+// The same model without any matrix's bytes: for plans and sizes, never to compute with.
+[[nodiscard]] Result<LoadedModel> outline_model(const Config& config, const Format& format);
 
 // "q8_0", "Q4_0", "f16", "bf16", "f32"; an error lists the names.
 [[nodiscard]] Result<Format> parse_weight_format(const std::string& name);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "formats/format_info.h"
 #include "golden_file.h"
 
 namespace tessera {
@@ -11,6 +12,19 @@ namespace {
 
 constexpr int32_t kSequences = 3;
 constexpr int32_t kLongest = 512;  // positions a sequence may reach
+
+// What the embedding op would look up.
+void append_embedding(const Plan& plan, const BoundWeights& weights, int64_t id, std::vector<float>& rows) {
+  const EmbedOp* first = nullptr;
+  for (const Op& op : plan.ops)
+    if (first == nullptr) first = std::get_if<EmbedOp>(&op);
+  const auto width = static_cast<size_t>(first->output.width);
+  std::vector<float> row(width);
+  const Weight* part = weights.at(first->table).parts.data();
+  while (id >= part->rows) id -= (part++)->rows;
+  decode_row(*part, id, 0, first->output.width, row.data());
+  for (const float value : row) rows.push_back(value * first->scale);
+}
 
 }  // namespace
 
@@ -127,10 +141,20 @@ Status GoldenModel::step(std::vector<Sequence>& sequences, const std::vector<int
       pages.push_back((page * kSequences + sequence.first_page) * 7 % (per_sequence * kSequences));
     page_offsets.push_back(static_cast<int32_t>(pages.size()));
   }
+  std::vector<float> embeddings;
+  if (feed_.rows != Feed::Rows::kIds)
+    for (const int32_t id : tokens) append_embedding(plan_, model_.weights, id, embeddings);
+  if (feed_.axes != nullptr) {
+    std::vector<int32_t> axes;
+    for (size_t axis = 0; axis < 3; ++axis)
+      for (const int32_t position : positions) axes.push_back(feed_.axes(position)[axis]);
+    positions = axes;
+  }
   const std::vector<PageTable> tables(plan_.states.size(), PageTable{pages, page_offsets});
   StepInput input;
   input.state = state_.get();
-  input.tokens = tokens;
+  if (feed_.rows != Feed::Rows::kEmbeddings) input.tokens = tokens;
+  input.embeddings = embeddings;
   input.positions = positions;
   input.sequence_offsets = offsets;
   input.past = past;

@@ -40,6 +40,17 @@ struct Golden {
 [[nodiscard]] double normalised_squared_error(const std::vector<float>& values,
                                               const std::vector<float>& reference);
 
+// How the tokens of the compared sequence are given to a step.
+struct Feed {
+  enum class Rows : uint8_t {
+    kIds,
+    kEmbeddings,         // the rows of the embedding table, made outside; ids only where the plan needs them
+    kEmbeddingsWithIds,  // both
+  } rows = Rows::kIds;
+  // position -> [time, height, width]; null: one axis.
+  std::array<int32_t, 3> (*axes)(int32_t position) = nullptr;
+};
+
 // A loaded model on a backend. Pages are handed out in a scrambled order, so that nobody gets away with
 // ignoring the table.
 class GoldenModel {
@@ -61,6 +72,9 @@ class GoldenModel {
   [[nodiscard]] Result<std::vector<int32_t>> greedy(const std::vector<int32_t>& prompt, size_t count,
                                                     double gap);
 
+  // From now on.
+  void set_feed(const Feed& feed) { feed_ = feed; }
+
   [[nodiscard]] const LoadedModel& model() const { return model_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
 
@@ -80,6 +94,7 @@ class GoldenModel {
 
   LoadedModel model_;
   Plan plan_;
+  Feed feed_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Executable> executable_;
   std::unique_ptr<StateStorage> state_;

@@ -288,7 +288,7 @@ TEST_F(Cli, BenchOfRandomWeights) {
     EXPECT_GT(json["copy_bytes_per_second"].get<double>(), 1e8);
   }
   EXPECT_EQ(run_program({"bench", model(), "--repeat", "1", "--decode", "4", "--prompt", "8"}).code, 0);
-  expect_error({"bench"}, {"expected a model or --random CONFIG"});
+  expect_error({"bench"}, {"expected a model or --random NAME"});
   expect_error({"bench", "--random", model() + "/config.json", "--format", "q9"}, {"q9", "Q8_0"});
 }
 
