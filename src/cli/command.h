@@ -17,6 +17,7 @@ void add_inspect_command(CLI::App& app, Action& action);
 void add_models_command(CLI::App& app, Action& action);
 void add_quantize_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
+void add_template_command(CLI::App& app, Action& action);
 void add_tokenize_command(CLI::App& app, Action& action);
 
 }  // namespace tessera::cli

@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   tessera::cli::add_run_command(app, action);
   tessera::cli::add_inspect_command(app, action);
   tessera::cli::add_tokenize_command(app, action);
+  tessera::cli::add_template_command(app, action);
   tessera::cli::add_bench_command(app, action);
   tessera::cli::add_models_command(app, action);
   tessera::cli::add_quantize_command(app, action);
