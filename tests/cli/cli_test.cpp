@@ -57,7 +57,8 @@ TEST_F(Cli, HelpNamesEverySubcommand) {
   const Outcome outcome = run_program({"--help"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "");
-  for (const std::string command : {"run", "inspect", "tokenize", "bench", "models", "quantize"}) {
+  for (const std::string command :
+       {"run", "inspect", "tokenize", "template", "bench", "models", "quantize"}) {
     EXPECT_NE(outcome.out.find("\n  " + command + " "), std::string::npos) << command;
     const Outcome help = run_program({command, "--help"});
     EXPECT_EQ(help.code, 0);

@@ -1,5 +1,6 @@
 // Any bytes as a chat template: what loads must run within its limits, and what it writes must be UTF-8 with data ranges
 // that lie inside of it. A first line of JSON, when there is one, is the conversation.
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/check.h"
