@@ -21,6 +21,8 @@ struct Architecture {
   void (*build)(ConfigReader& config, ModelSpec& spec, Dialect& dialect) = nullptr;
   Dialect hf = {};    // rows that come before hf_dialect()
   Dialect gguf = {};  // rows that come before gguf_dialect()
+  // Rows that come before those of `hf` where MLX or MLC wrote the file: what their converters have already baked in.
+  std::vector<DialectRow> converted = {};
 };
 
 // The explicit list, in alphabetical order of families.

@@ -1,5 +1,6 @@
 // gpt-oss: attention sinks, biases, windows on every other layer, yarn without truncation; experts with biases and a clamped gate
-// (x sigmoid(1.702 x)) times (up + 1). gate and up rows lie interleaved; unquantised files hold experts transposed.
+// (x sigmoid(1.702 x)) times (up + 1). gate and up rows lie interleaved; unquantised files hold experts transposed,
+// MXFP4 files do not.
 #include "arch/families.h"
 #include "arch/moe_common.h"
 
@@ -31,6 +32,10 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect& dialect) {
                           {"layers.*.mlp.experts.gate_up_proj!"},
                           Transform::kTranspose,
                           moe.width});
+  dialect.rows.push_back({{"layers.*.moe.gate.weight", "layers.*.moe.up.weight"},
+                          {"layers.*.mlp.experts.gate_up_proj_blocks!"},
+                          Transform::kNone,
+                          moe.width});
   dialect.rows.push_back({{"layers.*.moe.gate.bias", "layers.*.moe.up.bias"},
                           {"layers.*.mlp.experts.gate_up_proj_bias!"},
                           Transform::kNone,
@@ -53,6 +58,7 @@ const Architecture& gpt_oss_architecture() {
                       {{"layers.*.moe.down.weight"},
                        {"layers.*.mlp.experts.down_proj!"},
                        Transform::kTranspose},
+                      {{"layers.*.moe.down.weight"}, {"layers.*.mlp.experts.down_proj_blocks!"}},
                       {{"layers.*.moe.down.bias"}, {"layers.*.mlp.experts.down_proj_bias!"}},
                       // MLX splits the fused matrix and turns it round.
                       {{"layers.*.moe.gate"}, {"layers.*.mlp.experts.gate_proj"}},

@@ -11,6 +11,12 @@ Result<LoadedSpec> load_spec(const Config& config, Strictness strictness, const 
   loaded.spec.architecture = loaded.architecture->family;
   const bool gguf = config.source() == ConfigSource::kGguf;
   loaded.dialect = gguf ? loaded.architecture->gguf : loaded.architecture->hf;
+  const bool converted = checkpoint != nullptr && (checkpoint->kind() == CheckpointKind::kMlx ||
+                                                   checkpoint->kind() == CheckpointKind::kMlc);
+  if (converted) {
+    const std::vector<DialectRow>& rows = loaded.architecture->converted;
+    loaded.dialect.rows.insert(loaded.dialect.rows.begin(), rows.begin(), rows.end());
+  }
   loaded.architecture->build(reader, loaded.spec, loaded.dialect);
   TESSERA_TRY(const std::vector<std::string> unknown, reader.finish());
   if (const Status status = validate_spec(loaded.spec); !status)
@@ -35,7 +41,10 @@ Result<LoadedModel> load_model(std::shared_ptr<const Checkpoint> checkpoint, con
   model.defaults = std::move(spec.defaults);
   model.warnings = std::move(spec.warnings);
   const bool gguf = checkpoint->kind() == CheckpointKind::kGguf;
-  auto weights = bind_weights(model.spec, checkpoint, spec.dialect, gguf ? gguf_dialect() : hf_dialect());
+  const Dialect& common = gguf                                         ? gguf_dialect()
+                          : checkpoint->kind() == CheckpointKind::kMlc ? mlc_dialect()
+                                                                       : hf_dialect();
+  auto weights = bind_weights(model.spec, checkpoint, spec.dialect, common);
   if (!weights && gguf && !spec.default_sizes.empty()) {
     // A wrong shape there is most often a size that the converter did not write.
     Error error = weights.error();

@@ -38,6 +38,13 @@ void add_fused_rows(Dialect& dialect, const AttentionSpec& attention, const Delt
                                                        {"layers.*.self_attn.q_proj", "blk.*.attn_q"},
                                                        Transform::kNone,
                                                        attention.heads});
+  // MLC: the same, then keys and values.
+  dialect.rows.insert(dialect.rows.begin(), DialectRow{{"layers.*.attn.q", "layers.*.attn.output_gate",
+                                                        "layers.*.attn.k", "layers.*.attn.v"},
+                                                       {"layers.*.self_attn.c_attn"},
+                                                       Transform::kNone,
+                                                       attention.heads,
+                                                       2});
   dialect.rows.push_back({{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v", "layers.*.attn.z"},
                           {"layers.*.linear_attn.in_proj_qkvz"},
                           Transform::kNone,
@@ -116,6 +123,18 @@ Dialect gguf() {
   return {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}};
 }
 
+// MLX and MLC have added the one to the gains.
+std::vector<DialectRow> converted() {
+  return {
+      {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}},
+      {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}},
+      {{"final_norm"}, {"norm"}},
+      {{"layers.*.attn.q_norm"}, {"layers.*.self_attn.q_norm"}},
+      {{"layers.*.attn.k_norm"}, {"layers.*.self_attn.k_norm"}},
+      {{"layers.*.attn.conv"}, {"layers.*.linear_attn.conv1d_weight!"}},
+  };
+}
+
 }  // namespace
 
 const Architecture& qwen3_next_architecture() {
@@ -124,7 +143,8 @@ const Architecture& qwen3_next_architecture() {
                                             .gguf_names = {"qwen3next"},
                                             .build = build_next,
                                             .hf = hf(),
-                                            .gguf = gguf()};
+                                            .gguf = gguf(),
+                                            .converted = converted()};
   return architecture;
 }
 
@@ -137,7 +157,8 @@ const Architecture& qwen3_5_architecture() {
       .gguf_names = {"qwen35", "qwen35moe"},
       .build = build_3_5,
       .hf = hf(),
-      .gguf = gguf()};
+      .gguf = gguf(),
+      .converted = converted()};
   return architecture;
 }
 

@@ -9,13 +9,14 @@
 #include "base/mapped_file.h"
 #include "checkpoint/checkpoint_builder.h"
 #include "checkpoint/gguf_reader.h"
+#include "checkpoint/mlc_reader.h"
 #include "checkpoint/safetensors_reader.h"
 #include "formats/format_info.h"
 
 namespace tessera {
 
 Result<std::shared_ptr<const Checkpoint>> Checkpoint::open(const std::string& path) {
-  if (is_directory(path)) return open_safetensors_folder(path);
+  if (is_directory(path)) return is_mlc_folder(path) ? open_mlc_folder(path) : open_safetensors_folder(path);
   const std::string_view name = path;
   if (name.ends_with(".gguf")) return open_gguf_file(path);
   if (name.ends_with(".safetensors")) return open_safetensors_file(path);
@@ -66,7 +67,11 @@ void Checkpoint::release(std::span<const std::byte> bytes) const {
 Weight matrix_view(const TensorEntry& entry) {
   const int64_t rows = entry.shape.rows();
   const int64_t columns = entry.shape.columns();
-  return {entry.format, rows, columns, {Plane{entry.bytes.data(), format_row_bytes(entry.format, columns)}}};
+  return {entry.format,
+          rows,
+          columns,
+          {Plane{entry.bytes.data(), format_row_bytes(entry.format, columns)}, entry.companions[0],
+           entry.companions[1]}};
 }
 
 }  // namespace tessera

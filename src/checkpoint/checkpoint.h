@@ -4,6 +4,7 @@
 // that is the dialect's work (model/dialect.h).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -30,6 +31,8 @@ struct TensorEntry {
   Format format;
   std::span<const std::byte> bytes;  // lies in the checkpoint's mapping
   int file = 0;                      // index into Checkpoint::files, for messages
+  // Grouped formats: the second and third plane of the tensor seen as a matrix (see matrix_view).
+  std::array<Plane, 2> companions = {};
 };
 
 // The types of GGUF metadata, with the numbers that files use.
@@ -63,12 +66,15 @@ using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
 
 enum class CheckpointKind {
   kSafetensors,  // a folder with config.json and *.safetensors, or one such file
+  kMlx,          // the same, written by MLX: some tensors are stored differently
+  kMlc,          // a folder with mlc-chat-config.json, a manifest and its shards
   kGguf,
 };
 
 class Checkpoint {
  public:
-  // A folder (config.json + model.safetensors or model.safetensors.index.json + shards), a .safetensors file,
+  // A folder (config.json + model.safetensors or model.safetensors.index.json + shards, or mlc-chat-config.json
+  // + ndarray-cache.json or tensor-cache.json + shards), a .safetensors file,
   // or a .gguf file (the first of a split set: -00001-of-0000N.gguf brings the others). A .safetensors file
   // takes the config.json beside it, if there is one.
   [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> open(const std::string& path);
@@ -86,7 +92,7 @@ class Checkpoint {
   [[nodiscard]] const std::string& file_name(const TensorEntry& entry) const {
     return files_[static_cast<size_t>(entry.file)];
   }
-  // config.json; null for GGUF and for a lone .safetensors file.
+  // config.json or mlc-chat-config.json; null for GGUF and for a lone .safetensors file.
   [[nodiscard]] const Json* config() const { return config_.get(); }
   [[nodiscard]] const GgufMetadata& metadata() const { return metadata_; }  // empty for safetensors
   // The path of a file beside config.json, if it is there ("tokenizer.json"); nullopt for GGUF.
@@ -109,8 +115,8 @@ class Checkpoint {
   std::vector<std::span<const std::byte>> mapped_;   // what the tensors take up in them, a part for each file
 };
 
-// The tensor as a matrix [product of all dimensions but the last, last], one plane; a view into the
-// checkpoint.
+// The tensor as a matrix [product of all dimensions but the last, last], with its companions; a view into
+// the checkpoint.
 [[nodiscard]] Weight matrix_view(const TensorEntry& entry);
 
 }  // namespace tessera

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
+#include "checkpoint/companions.h"
 #include "checkpoint/printable.h"
 
 namespace tessera {
@@ -24,6 +26,10 @@ void CheckpointBuilder::add_tensor(TensorEntry entry) {
 
 void CheckpointBuilder::set_folder(std::string folder) {
   checkpoint_->folder_ = std::move(folder);
+}
+
+void CheckpointBuilder::set_kind(CheckpointKind kind) {
+  checkpoint_->kind_ = kind;
 }
 
 void CheckpointBuilder::set_config(Json config) {
@@ -63,7 +69,20 @@ Result<std::shared_ptr<const Checkpoint>> CheckpointBuilder::finish() {
     return fail(ErrorCode::kBadData, "{}: tensor {}: expected once, found twice{}", first,
                 printable(twin->name), where);
   }
+  TESSERA_TRY_STATUS(fold());
   return std::shared_ptr<const Checkpoint>(std::move(checkpoint_));
+}
+
+Status CheckpointBuilder::fold() {
+  if (checkpoint_->config_ == nullptr) return {};
+  const Json& config = *checkpoint_->config_;
+  CompanionTable table(checkpoint_->tensors_, checkpoint_->files_, checkpoint_->owners_);
+  if (checkpoint_->kind_ == CheckpointKind::kMlc) {
+    TESSERA_TRY(const std::string name, json_string(config, "quantization", checkpoint_->path_));
+    return fold_mlc(table, name, checkpoint_->path_);
+  }
+  TESSERA_TRY(checkpoint_->kind_, fold_companions(table, config, checkpoint_->kind_, checkpoint_->path_));
+  return {};
 }
 
 }  // namespace tessera

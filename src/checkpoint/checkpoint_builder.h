@@ -1,4 +1,5 @@
-// How readers fill a Checkpoint: files, tensors, metadata; finish() sorts and refuses duplicates.
+// How readers fill a Checkpoint: files, tensors, metadata; finish() sorts, refuses duplicates and folds companions into the
+// tensors they belong to (companions.h).
 #pragma once
 
 #include "checkpoint/checkpoint.h"
@@ -13,12 +14,15 @@ class CheckpointBuilder {
   int add_file(std::string name, std::shared_ptr<const void> owner);
   void add_tensor(TensorEntry entry);
   void set_folder(std::string folder);
+  void set_kind(CheckpointKind kind);
   void set_config(Json config);
   void set_metadata(GgufMetadata metadata);
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> finish();
 
  private:
   void note_mappings();
+  Status fold();
+
   std::shared_ptr<Checkpoint> checkpoint_;
 };
 

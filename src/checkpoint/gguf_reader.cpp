@@ -68,12 +68,10 @@ std::string_view uncomputed_type_name(uint32_t type) {
     case 37:
     case 38:
       return "interleaved IQ4_NL, withdrawn";
-    case 40:
-      return "NVFP4";
     case 41:
-      return "1-bit";
+      return "Q1_0, 1-bit";
     case 42:
-      return "2-bit";
+      return "Q2_0, 2-bit";
     default:
       return "unknown";
   }

@@ -19,7 +19,7 @@ namespace tessera {
 namespace {
 
 std::optional<DType> dtype_from_name(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(DType::kBool); ++i) {
+  for (int i = 0; i <= static_cast<int>(kLastDType); ++i) {
     const auto dtype = static_cast<DType>(i);
     if (name == dtype_name(dtype)) return dtype;
   }
@@ -308,7 +308,7 @@ class IndexEvents final : public Events {
 // Bytes of a tensor; nullopt when a product overflows, even one hidden by a zero dimension (Shape multiplies
 // freely).
 std::optional<uint64_t> tensor_bytes(const SafetensorsEntry& entry) {
-  uint64_t product = static_cast<uint64_t>(dtype_size(entry.dtype));
+  auto product = static_cast<uint64_t>(dtype_bits(entry.dtype));
   bool empty = false;
   for (const int64_t dim : entry.shape.dims()) {
     if (dim == 0) {
@@ -319,7 +319,7 @@ std::optional<uint64_t> tensor_bytes(const SafetensorsEntry& entry) {
     if (!next || *next > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
     product = *next;
   }
-  return empty ? 0 : product;
+  return empty ? 0 : product / 8;
 }
 
 Status check_entry(const SafetensorsEntry& entry, uint64_t data_size, std::string_view what) {
@@ -330,6 +330,9 @@ Status check_entry(const SafetensorsEntry& entry, uint64_t data_size, std::strin
   if (entry.end > data_size)
     return fail(ErrorCode::kBadData, "{}: expected data up to byte {}, found {} bytes of data in the file",
                 describe(), entry.end, data_size);
+  if (entry.shape.columns() % 2 != 0 && dtype_bits(entry.dtype) % 8 != 0)
+    return fail(ErrorCode::kBadData, "{}: expected rows of whole bytes, found shape {} of {}", describe(),
+                entry.shape.to_string(), dtype_name(entry.dtype));
   const std::optional<uint64_t> bytes = tensor_bytes(entry);
   if (!bytes)
     return fail(ErrorCode::kBadData, "{}: shape {} of {} overflows", describe(), entry.shape.to_string(),

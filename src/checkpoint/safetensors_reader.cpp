@@ -51,6 +51,9 @@ Result<ParsedFile> parse_file(std::span<const std::byte> file, const std::string
 void add_tensors(ParsedFile parsed, const std::string& name, std::shared_ptr<const void> owner,
                  CheckpointBuilder& builder) {
   const int file = builder.add_file(name, std::move(owner));
+  const auto writer = parsed.header.metadata.find("format");
+  if (writer != parsed.header.metadata.end() && writer->second == "mlx")
+    builder.set_kind(CheckpointKind::kMlx);
   for (SafetensorsEntry& entry : parsed.header.entries)
     builder.add_tensor({std::move(entry.name), entry.shape, Format::plain(entry.dtype),
                         parsed.data.subspan(entry.begin, entry.end - entry.begin), file});

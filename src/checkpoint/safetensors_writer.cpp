@@ -67,7 +67,7 @@ Result<std::unique_ptr<TensorFileWriter>> create_safetensors_file(
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return dtype_size(tensors[a].format.element) > dtype_size(tensors[b].format.element);
+    return dtype_bits(tensors[a].format.element) > dtype_bits(tensors[b].format.element);
   });
   uint64_t end = 0;
   for (const size_t i : order) {

@@ -98,9 +98,11 @@ void encode_iq3_s(const float* values, const float* importance, int64_t count, s
 inline constexpr int kIQ4NLBytes = 18;
 inline constexpr int kIQ4XSBytes = 136;
 inline constexpr int kMXFP4Bytes = 17;
+inline constexpr int kNVFP4Bytes = 36;
 void decode_iq4_nl(const std::byte* blocks, int64_t count, float* values);
 void decode_iq4_xs(const std::byte* blocks, int64_t count, float* values);
 void decode_mxfp4(const std::byte* blocks, int64_t count, float* values);
+void decode_nvfp4(const std::byte* blocks, int64_t count, float* values);
 void encode_iq4_nl(const float* values, const float* importance, int64_t count, std::byte* blocks);
 void encode_iq4_xs(const float* values, const float* importance, int64_t count, std::byte* blocks);
 void encode_mxfp4(const float* values, const float* importance, int64_t count, std::byte* blocks);

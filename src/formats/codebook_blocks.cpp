@@ -9,12 +9,16 @@
 //           section 5)
 //           value = 2^(e - 127) * level; the levels here are doubled and the scale halved, so that both
 //           stay exact
+//   NVFP4   64 values: four scale bytes, each E4M3 without its sign for 16 values (0x7f: 0), 32 bytes of E2M1 codes, eight
+//           for each 16 (value j: low half of byte j, value j + 8: its high half)
+//           value = scale * level, doubled and halved in the same way
 #include "formats/codebooks.h"
 
 #include <cmath>
 #include <limits>
 
 #include "formats/encode_block.h"
+#include "formats/float8.h"
 
 namespace tessera {
 namespace {
@@ -70,6 +74,20 @@ void decode_iq4_xs(const std::byte* blocks, int64_t count, float* values) {
 void decode_mxfp4(const std::byte* blocks, int64_t count, float* values) {
   for (int64_t i = 0; i < count; i += kSmallBlock, blocks += kMXFP4Bytes, values += kSmallBlock)
     decode_codes(blocks + 1, half_of_e8m0(static_cast<uint8_t>(*blocks)), kTwiceE2M1, values);
+}
+
+void decode_nvfp4(const std::byte* blocks, int64_t count, float* values) {
+  for (int64_t i = 0; i < count; i += 64, blocks += kNVFP4Bytes) {
+    for (int group = 0; group < 4; ++group, values += 16) {
+      const auto bits = static_cast<uint8_t>(load_u8(blocks + group) & 0x7f);
+      const float scale = bits == 0x7f ? 0.0F : 0.5F * float8_e4m3_to_float(bits);
+      for (int j = 0; j < 8; ++j) {
+        const int byte = load_u8(blocks + 4 + group * 8 + j);
+        values[j] = scale * static_cast<float>(kTwiceE2M1[static_cast<size_t>(byte & 15)]);
+        values[j + 8] = scale * static_cast<float>(kTwiceE2M1[static_cast<size_t>(byte >> 4)]);
+      }
+    }
+  }
 }
 
 void encode_iq4_nl(const float* values, const float* importance, int64_t count, std::byte* blocks) {

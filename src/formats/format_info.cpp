@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "formats/block_codecs.h"
+#include "formats/grouped.h"
 
 namespace tessera {
 
@@ -19,35 +20,64 @@ namespace {
 constexpr int kSmall = kSmallBlock;
 constexpr int kSuper = kSuperBlock;
 
+using DecodeBlocks = decltype(FormatInfo::decode);
+using DecodeGroup = decltype(FormatInfo::decode_group);
+using EncodeBlocks = decltype(FormatInfo::encode);
+
+constexpr FormatInfo block(FormatKind kind, std::string_view name, int values, int bytes, uint32_t gguf_type,
+                           DecodeBlocks decode, EncodeBlocks encode) {
+  return {kind, name, values, bytes, gguf_type, decode, nullptr, encode, "GGUF"};
+}
+constexpr FormatInfo grouped(FormatKind kind, std::string_view name, int values, DecodeGroup decode,
+                             std::string_view source) {
+  return {kind, name, values, 0, std::nullopt, nullptr, decode, nullptr, source};
+}
+
 constexpr std::array kTable = {
-    FormatInfo{FormatKind::kQ4_0, "Q4_0", kSmall, kQ4_0Bytes, 2, decode_q4_0, encode_q4_0},
-    FormatInfo{FormatKind::kQ4_1, "Q4_1", kSmall, kQ4_1Bytes, 3, decode_q4_1, encode_q4_1},
-    FormatInfo{FormatKind::kQ5_0, "Q5_0", kSmall, kQ5_0Bytes, 6, decode_q5_0, encode_q5_0},
-    FormatInfo{FormatKind::kQ5_1, "Q5_1", kSmall, kQ5_1Bytes, 7, decode_q5_1, encode_q5_1},
-    FormatInfo{FormatKind::kQ8_0, "Q8_0", kSmall, kQ8_0Bytes, 8, decode_q8_0, encode_q8_0},
-    FormatInfo{FormatKind::kQ2K, "Q2_K", kSuper, kQ2KBytes, 10, decode_q2_k, encode_q2_k},
-    FormatInfo{FormatKind::kQ3K, "Q3_K", kSuper, kQ3KBytes, 11, decode_q3_k, encode_q3_k},
-    FormatInfo{FormatKind::kQ4K, "Q4_K", kSuper, kQ4KBytes, 12, decode_q4_k, encode_q4_k},
-    FormatInfo{FormatKind::kQ5K, "Q5_K", kSuper, kQ5KBytes, 13, decode_q5_k, encode_q5_k},
-    FormatInfo{FormatKind::kQ6K, "Q6_K", kSuper, kQ6KBytes, 14, decode_q6_k, encode_q6_k},
-    FormatInfo{FormatKind::kIQ1S, "IQ1_S", kSuper, kIQ1SBytes, 19, decode_iq1_s, nullptr},
-    FormatInfo{FormatKind::kIQ1M, "IQ1_M", kSuper, kIQ1MBytes, 29, decode_iq1_m, nullptr},
-    FormatInfo{FormatKind::kIQ2XXS, "IQ2_XXS", kSuper, kIQ2XXSBytes, 16, decode_iq2_xxs, encode_iq2_xxs},
-    FormatInfo{FormatKind::kIQ2XS, "IQ2_XS", kSuper, kIQ2XSBytes, 17, decode_iq2_xs, encode_iq2_xs},
-    FormatInfo{FormatKind::kIQ2S, "IQ2_S", kSuper, kIQ2SBytes, 22, decode_iq2_s, encode_iq2_s},
-    FormatInfo{FormatKind::kIQ3XXS, "IQ3_XXS", kSuper, kIQ3XXSBytes, 18, decode_iq3_xxs, encode_iq3_xxs},
-    FormatInfo{FormatKind::kIQ3S, "IQ3_S", kSuper, kIQ3SBytes, 21, decode_iq3_s, encode_iq3_s},
-    FormatInfo{FormatKind::kIQ4NL, "IQ4_NL", kSmall, kIQ4NLBytes, 20, decode_iq4_nl, encode_iq4_nl},
-    FormatInfo{FormatKind::kIQ4XS, "IQ4_XS", kSuper, kIQ4XSBytes, 23, decode_iq4_xs, encode_iq4_xs},
-    FormatInfo{FormatKind::kTQ1_0, "TQ1_0", kSuper, kTQ1_0Bytes, 34, decode_tq1_0, encode_tq1_0},
-    FormatInfo{FormatKind::kTQ2_0, "TQ2_0", kSuper, kTQ2_0Bytes, 35, decode_tq2_0, encode_tq2_0},
-    FormatInfo{FormatKind::kMXFP4, "MXFP4", kSmall, kMXFP4Bytes, 39, decode_mxfp4, encode_mxfp4},
+    block(FormatKind::kQ4_0, "Q4_0", kSmall, kQ4_0Bytes, 2, decode_q4_0, encode_q4_0),
+    block(FormatKind::kQ4_1, "Q4_1", kSmall, kQ4_1Bytes, 3, decode_q4_1, encode_q4_1),
+    block(FormatKind::kQ5_0, "Q5_0", kSmall, kQ5_0Bytes, 6, decode_q5_0, encode_q5_0),
+    block(FormatKind::kQ5_1, "Q5_1", kSmall, kQ5_1Bytes, 7, decode_q5_1, encode_q5_1),
+    block(FormatKind::kQ8_0, "Q8_0", kSmall, kQ8_0Bytes, 8, decode_q8_0, encode_q8_0),
+    block(FormatKind::kQ2K, "Q2_K", kSuper, kQ2KBytes, 10, decode_q2_k, encode_q2_k),
+    block(FormatKind::kQ3K, "Q3_K", kSuper, kQ3KBytes, 11, decode_q3_k, encode_q3_k),
+    block(FormatKind::kQ4K, "Q4_K", kSuper, kQ4KBytes, 12, decode_q4_k, encode_q4_k),
+    block(FormatKind::kQ5K, "Q5_K", kSuper, kQ5KBytes, 13, decode_q5_k, encode_q5_k),
+    block(FormatKind::kQ6K, "Q6_K", kSuper, kQ6KBytes, 14, decode_q6_k, encode_q6_k),
+    block(FormatKind::kIQ1S, "IQ1_S", kSuper, kIQ1SBytes, 19, decode_iq1_s, nullptr),
+    block(FormatKind::kIQ1M, "IQ1_M", kSuper, kIQ1MBytes, 29, decode_iq1_m, nullptr),
+    block(FormatKind::kIQ2XXS, "IQ2_XXS", kSuper, kIQ2XXSBytes, 16, decode_iq2_xxs, encode_iq2_xxs),
+    block(FormatKind::kIQ2XS, "IQ2_XS", kSuper, kIQ2XSBytes, 17, decode_iq2_xs, encode_iq2_xs),
+    block(FormatKind::kIQ2S, "IQ2_S", kSuper, kIQ2SBytes, 22, decode_iq2_s, encode_iq2_s),
+    block(FormatKind::kIQ3XXS, "IQ3_XXS", kSuper, kIQ3XXSBytes, 18, decode_iq3_xxs, encode_iq3_xxs),
+    block(FormatKind::kIQ3S, "IQ3_S", kSuper, kIQ3SBytes, 21, decode_iq3_s, encode_iq3_s),
+    block(FormatKind::kIQ4NL, "IQ4_NL", kSmall, kIQ4NLBytes, 20, decode_iq4_nl, encode_iq4_nl),
+    block(FormatKind::kIQ4XS, "IQ4_XS", kSuper, kIQ4XSBytes, 23, decode_iq4_xs, encode_iq4_xs),
+    block(FormatKind::kTQ1_0, "TQ1_0", kSuper, kTQ1_0Bytes, 34, decode_tq1_0, encode_tq1_0),
+    block(FormatKind::kTQ2_0, "TQ2_0", kSuper, kTQ2_0Bytes, 35, decode_tq2_0, encode_tq2_0),
+    block(FormatKind::kMXFP4, "MXFP4", kSmall, kMXFP4Bytes, 39, decode_mxfp4, encode_mxfp4),
+    block(FormatKind::kNVFP4, "NVFP4", 64, kNVFP4Bytes, 40, decode_nvfp4, nullptr),
+    grouped(FormatKind::kMlxAffine, "MLX", 8, decode_mlx_affine, "MLX (mode affine)"),
+    grouped(FormatKind::kMlcGroup, "MLC", 8, decode_mlc_group, "MLC (q4f16_1, q4f32_1)"),
+    grouped(FormatKind::kOffsetGroup, "offset", 8, decode_offset_group,
+            "compressed-tensors (pack-quantized, symmetric)"),
+    grouped(FormatKind::kZeroGroup, "zero", 8, decode_zero_group,
+            "AWQ (gemm), GPTQ, compressed-tensors (pack-quantized, asymmetric)"),
+    grouped(FormatKind::kIndexGroup, "index", 8, decode_index_group,
+            "GPTQ (desc_act), compressed-tensors (actorder group)"),
+    grouped(FormatKind::kInt8Group, "int8", 1, decode_int8_group, "compressed-tensors (int-quantized)"),
+    grouped(FormatKind::kFloat8Group, "FP8", 1, decode_float8_group,
+            "FP8 (block, row or matrix scales), compressed-tensors (float-quantized), MLX (mode mxfp8)"),
+    grouped(
+        FormatKind::kFloat4Group, "FP4", 8, decode_float4_group,
+        "MXFP4 (blocks and scales), compressed-tensors (nvfp4- and mxfp4-pack-quantized), MLX (modes mxfp4, "
+        "nvfp4)"),
 };
 
 constexpr bool in_order_of_kinds() {
   for (size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<size_t>(kTable[i].kind) != i + 1) return false;
-  return static_cast<size_t>(FormatKind::kMXFP4) == kTable.size();
+  return static_cast<size_t>(FormatKind::kFloat4Group) == kTable.size();
 }
 static_assert(in_order_of_kinds());
 
@@ -73,7 +103,11 @@ const FormatInfo& format_info(FormatKind kind) {
 }
 
 std::string format_name(const Format& format) {
-  return std::string(format.is_plain() ? dtype_name(format.element) : format_info(format.kind).name);
+  if (format.is_plain()) return dtype_name(format.element);
+  const FormatInfo& info = format_info(format.kind);
+  if (!format.is_grouped()) return std::string(info.name);
+  const std::string group = format.group == 0 ? "row" : std::to_string(format.group);
+  return fmt::format("{} {}-bit/{} {}", info.name, format.bits, group, dtype_name(format.element));
 }
 
 std::optional<Format> format_from_gguf(uint32_t type) {
@@ -92,19 +126,41 @@ std::optional<uint32_t> gguf_from_format(const Format& format) {
 }
 
 int64_t format_block(const Format& format) {
-  return format.is_plain() ? 1 : format_info(format.kind).block_values;
+  if (format.is_plain()) return format.element == DType::kF4 ? 2 : 1;
+  if (format.is_grouped() && format.bits == 8) return 1;
+  return format_info(format.kind).block_values;
 }
 
 int64_t format_row_bytes(const Format& format, int64_t columns) {
-  if (format.is_plain()) return columns * dtype_size(format.element);
+  if (format.is_plain()) return columns * dtype_bits(format.element) / 8;
   const FormatInfo& info = format_info(format.kind);
-  CHECK(columns % info.block_values == 0, "{} columns of {}", columns, info.name);
+  CHECK(columns % format_block(format) == 0, "{} columns of {}", columns, info.name);
+  if (format.is_grouped()) return columns * format.bits / 8;
   return columns / info.block_values * info.block_bytes;
 }
 
+int64_t format_stored_bytes(const Format& format, int64_t columns) {
+  const int64_t codes = format_row_bytes(format, columns);
+  if (!format.is_grouped()) return codes;
+  const int64_t groups = group_count(format, columns);
+  switch (format.kind) {
+    case FormatKind::kMlxAffine:
+      return codes + 2 * groups * dtype_size(format.element);
+    case FormatKind::kZeroGroup:
+      return codes + groups * (dtype_size(format.element) + 2);
+    case FormatKind::kIndexGroup:
+      return codes + groups * 8;
+    default:
+      return codes + groups * dtype_size(format.element);
+  }
+}
+
 double format_bits_per_value(const Format& format) {
-  const int64_t block = format_block(format);
-  return 8.0 * static_cast<double>(format_row_bytes(format, block)) / static_cast<double>(block);
+  // Long enough that one scale for a whole row or a matrix counts for nothing.
+  const int64_t columns = format.is_grouped() && format.group == 0 ? int64_t{1} << 20
+                          : format.is_grouped()                    ? int64_t{8} * format.group
+                                                                   : format_block(format);
+  return 8.0 * static_cast<double>(format_stored_bytes(format, columns)) / static_cast<double>(columns);
 }
 
 }  // namespace tessera

@@ -15,26 +15,32 @@
 
 namespace tessera {
 
+struct GroupedRow;
+
 struct FormatInfo {
   FormatKind kind = FormatKind::kPlain;
-  std::string_view name;              // "Q4_0"
-  int block_values = 1;               // values per block along a row; a row's length must be a multiple
-  int block_bytes = 0;                // bytes of one block in plane 0
+  std::string_view name;  // "Q4_0"
+  int block_values =
+      1;  // values per block along a row; a row's length must be a multiple (grouped formats: whole bytes of codes)
+  int block_bytes = 0;  // bytes of one block in plane 0; 0 for grouped formats, where Format::bits says
   std::optional<uint32_t> gguf_type;  // the number GGUF files use for it
 
   // Decodes `count` values (a multiple of block_values) that start at `blocks` into `values`. The definition
   // of the format.
   void (*decode)(const std::byte* blocks, int64_t count, float* values) = nullptr;
+  // The same for a grouped format: columns [first, first + count) of a row, counted in blocks too.
+  void (*decode_group)(const GroupedRow& row, int64_t first, int64_t count, float* values) = nullptr;
   // Encodes `count` finite values, with an importance for each (how much a squared error in it counts) or null. Null where we
   // do not produce the format.
   void (*encode)(const float* values, const float* importance, int64_t count, std::byte* blocks) = nullptr;
+  std::string_view source = {};  // what it is read from, for the documentation
 };
 
-// Every block format, in the order of FormatKind (plain element types are not rows of it).
+// Every quantised format, in the order of FormatKind (plain element types are not rows of it).
 [[nodiscard]] std::span<const FormatInfo> format_table();
 [[nodiscard]] const FormatInfo& format_info(FormatKind kind);  // CHECKs that kind is not kPlain
 
-// "F32", "Q4_0", ...
+// "F32", "Q4_0", "MLX 4-bit/64 BF16", ...
 [[nodiscard]] std::string format_name(const Format& format);
 // The format a GGUF type number stands for, element types included; nullopt for a number we do not know.
 [[nodiscard]] std::optional<Format> format_from_gguf(uint32_t type);
@@ -45,6 +51,8 @@ struct FormatInfo {
 // block).
 [[nodiscard]] int64_t format_block(const Format& format);
 [[nodiscard]] int64_t format_row_bytes(const Format& format, int64_t columns);
+// Bytes of a row in all planes (a list of groups that all rows share and a scale of a whole matrix not counted).
+[[nodiscard]] int64_t format_stored_bytes(const Format& format, int64_t columns);
 [[nodiscard]] double format_bits_per_value(const Format& format);
 
 // Decodes columns [first, first + count) of one row (both multiples of the block) to float32. Integer

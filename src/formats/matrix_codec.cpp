@@ -9,6 +9,7 @@
 #include "formats/block_codecs.h"
 #include "formats/float8.h"
 #include "formats/format_info.h"
+#include "formats/grouped.h"
 
 namespace tessera {
 namespace {
@@ -58,6 +59,15 @@ void decode_plain(DType element, const std::byte* elements, int64_t count, float
       return convert<uint8_t>(elements, count, values);
     case DType::kBool:
       for (int64_t i = 0; i < count; ++i) values[i] = load_u8(elements + i) != 0 ? 1.0F : 0.0F;
+      return;
+    case DType::kF8E8M0:
+      for (int64_t i = 0; i < count; ++i) values[i] = e8m0_to_float(load<uint8_t>(elements + i));
+      return;
+    case DType::kF4:
+      for (int64_t i = 0; i < count; ++i) {
+        const int code = load_u8(elements + i / 2) >> (i % 2 * 4) & 15;
+        values[i] = 0.5F * static_cast<float>(kTwiceE2M1[static_cast<size_t>(code)]);
+      }
       return;
   }
 }
@@ -112,6 +122,13 @@ void decode_row(const Weight& weight, int64_t row, int64_t first, int64_t count,
       first >= 0 && count >= 0 && first % block == 0 && count % block == 0 && first + count <= weight.columns,
       "columns {} + {} of {} in blocks of {}", first, count, weight.columns, block);
   if (count == 0) return;
+  if (weight.format.is_grouped()) {
+    GroupedRow group{weight.format, {}};
+    for (size_t i = 0; i < group.planes.size(); ++i)
+      if (weight.planes[i].data != nullptr) group.planes[i] = weight.planes[i].row(row);
+    format_info(weight.format.kind).decode_group(group, first, count, values);
+    return;
+  }
   const std::byte* start = weight.planes[0].row(row) + format_row_bytes(weight.format, first);
   if (weight.format.is_plain())
     decode_plain(weight.format.element, start, count, values);

@@ -175,20 +175,29 @@ class Binder {
     RowPlan plan{0, rows_of(slot), 0, row.groups, rows_of(slot)};
     if (row.slots.size() == 1) return plan;
     plan.total = 0;
-    for (const std::string& pattern : row.slots) {
+    const size_t interleaved = row.interleaved == 0 ? row.slots.size() : row.interleaved;
+    int64_t head = 0;  // rows of the interleaved slots
+    for (size_t i = 0; i < row.slots.size(); ++i) {
+      const std::string& pattern = row.slots[i];
       const bool suffixed = pattern.size() > slot.suffix.size() && pattern.ends_with(slot.suffix);
       const std::string name = replace_star(pattern, slot.layer) + (suffixed ? "" : slot.suffix);
       const auto it =
           std::find_if(slots_.begin(), slots_.end(), [&](const Slot& other) { return other.name == name; });
       if (it == slots_.end()) continue;
-      if (rows_of(*it) % row.groups != 0)
+      const bool whole = i >= interleaved;
+      if (whole && name == slot.name) {
+        plan.first = plan.total;
+        plan.groups = 1;
+      }
+      if (!whole && rows_of(*it) % row.groups != 0)
         return fail(ErrorCode::kBadData, "{}: {}: {} rows do not divide into {} groups", file(), name,
                     rows_of(*it), row.groups);
-      if (name == slot.name) plan.first = plan.total / row.groups;
+      if (!whole && name == slot.name) plan.first = plan.total / row.groups;
       plan.total += rows_of(*it);
+      if (!whole) head = plan.total;
     }
-    plan.run = rows_of(slot) / row.groups;
-    plan.stride = plan.total / row.groups;
+    plan.run = rows_of(slot) / plan.groups;
+    plan.stride = head / row.groups;
     return plan;
   }
 
@@ -225,7 +234,6 @@ class Binder {
     if (!separate) TESSERA_TRY_STATUS(check_shape(slot, entry, Shape{experts, one[0], one[1]}));
     for (int64_t e = 0; e < experts; ++e) {
       const TensorEntry* source = &entry;
-      std::span<const std::byte> bytes = entry.bytes;
       if (separate) {
         std::string name = candidate.expert_source;
         name.replace(name.find('#'), 1, std::to_string(e));
@@ -235,12 +243,8 @@ class Binder {
                       name);
         TESSERA_TRY_STATUS(check_shape(slot, *source, one));
         used_.insert(source);
-        bytes = source->bytes;
-      } else {
-        const size_t share = bytes.size() / static_cast<size_t>(experts);
-        bytes = bytes.subspan(static_cast<size_t>(e) * share, share);
       }
-      TESSERA_TRY(const Weight weight, read_matrix(slot, *source, bytes, plan.total, transposed));
+      TESSERA_TRY(const Weight weight, read_matrix(slot, *source, separate ? 0 : e, plan.total, transposed));
       append_parts(weight, plan, bound.parts);
     }
     return {};
@@ -266,11 +270,9 @@ class Binder {
           slot, *entry,
           transposed ? Shape{row.groups, columns, source.rows} : Shape{row.groups, source.rows, columns}));
       used_.insert(entry);
-      const size_t share = entry->bytes.size() / static_cast<size_t>(row.groups);
       for (size_t g = 0; g < static_cast<size_t>(row.groups); ++g) {
-        TESSERA_TRY(
-            bound.parts[g * row.joined.size() + i],
-            read_matrix(slot, *entry, entry->bytes.subspan(g * share, share), source.rows, transposed));
+        TESSERA_TRY(bound.parts[g * row.joined.size() + i],
+                    read_matrix(slot, *entry, static_cast<int64_t>(g), source.rows, transposed));
       }
     }
     return {};
@@ -333,7 +335,7 @@ class Binder {
       const bool transposed = row.transform == Transform::kTranspose;
       TESSERA_TRY_STATUS(
           check_shape(slot, entry, transposed ? Shape{columns, plan.total} : Shape{plan.total, columns}));
-      TESSERA_TRY(const Weight weight, read_matrix(slot, entry, entry.bytes, plan.total, transposed));
+      TESSERA_TRY(const Weight weight, read_matrix(slot, entry, 0, plan.total, transposed));
       append_parts(weight, plan, bound.parts);
     }
     weights_.add(std::move(bound));
@@ -361,41 +363,58 @@ class Binder {
     return values;
   }
 
-  // A matrix of `rows` x the slot's columns from `bytes` of the entry (all of it, or one expert's share).
-  Result<Weight> read_matrix(const Slot& slot, const TensorEntry& entry, std::span<const std::byte> bytes,
-                             int64_t rows, bool transposed) {
+  // Matrix number `index` of the entry, `rows` x the slot's columns (an entry may hold one per expert).
+  Result<Weight> read_matrix(const Slot& slot, const TensorEntry& entry, int64_t index, int64_t rows,
+                             bool transposed) {
     const int64_t columns = slot.shape.columns();
     if (entry.format.is_plain() && !is_floating(entry.format.element))
       return fail(ErrorCode::kUnsupported,
                   "{}: {} ({}): expected floating-point or quantised weights, found {}", file_of(entry),
                   slot.name, entry.name, format_name(entry.format));
-    Weight weight{entry.format, rows, columns, {}};
     if (!transposed) {
-      weight.planes[0] = {bytes.data(), format_row_bytes(entry.format, columns)};
-      return weight;
+      if (columns % format_block(entry.format) != 0)
+        return fail(ErrorCode::kBadData,
+                    "{}: {} ({}): expected rows of a multiple of {} values for {}, found {}", file_of(entry),
+                    slot.name, entry.name, format_block(entry.format), format_name(entry.format), columns);
+      // Dimensions of one may stand anywhere, so that the entry's own rows are not always the matrix's.
+      Weight all = matrix_view(entry);
+      if (all.columns != columns) {
+        if (!entry.format.is_plain())
+          return fail(ErrorCode::kUnsupported, "{}: {} ({}): shape {} cannot be read as rows of {} in {}",
+                      file_of(entry), slot.name, entry.name, entry.shape.to_string(), columns,
+                      format_name(entry.format));
+        all.rows = entry.shape.elements() / columns;
+        all.columns = columns;
+        all.planes[0].row_stride = format_row_bytes(entry.format, columns);
+      }
+      return all.slice_rows(index * rows, rows);
     }
-    if (const auto it = transposed_.find(bytes.data()); it != transposed_.end()) return it->second;
-    if (!entry.format.is_plain() && entry.format.group > 0)
-      return fail(ErrorCode::kUnsupported, "{}: {} ({}): a transposed matrix in {} cannot be read",
-                  file_of(entry), slot.name, entry.name, format_name(entry.format));
-    if (!entry.format.is_plain()) return decode_transposed(entry, bytes, rows, columns);
+    if (!entry.format.is_plain()) return decode_transposed(entry, index, rows, columns);
+    const auto bytes_each = static_cast<size_t>(format_row_bytes(entry.format, rows * columns));
+    const std::byte* bytes = entry.bytes.data() + static_cast<size_t>(index) * bytes_each;
+    if (const auto it = transposed_.find(bytes); it != transposed_.end()) return it->second;
     const auto size = static_cast<size_t>(dtype_size(entry.format.element));
-    Buffer buffer(bytes.size());
+    Buffer buffer(bytes_each);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c)
         std::memcpy(buffer.data() + static_cast<size_t>(r * columns + c) * size,
-                    bytes.data() + static_cast<size_t>(c * rows + r) * size, size);
+                    bytes + static_cast<size_t>(c * rows + r) * size, size);
+    Weight weight{entry.format, rows, columns, {}};
     weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(size)};
     weights_.own(std::move(buffer));
-    transposed_.emplace(bytes.data(), weight);
+    transposed_.emplace(bytes, weight);
     return weight;
   }
 
   // Blocks run along the stored rows, so that a transposed matrix has none: its values are kept as float32.
-  Result<Weight> decode_transposed(const TensorEntry& entry, std::span<const std::byte> bytes, int64_t rows,
-                                   int64_t columns) {
-    Weight stored{entry.format, columns, rows, {}};
-    stored.planes[0] = {bytes.data(), format_row_bytes(entry.format, rows)};
+  Result<Weight> decode_transposed(const TensorEntry& entry, int64_t index, int64_t rows, int64_t columns) {
+    const Weight all = matrix_view(entry);
+    if (all.columns != rows)
+      return fail(ErrorCode::kUnsupported, "{}: {}: shape {} cannot be read as a transposed matrix in {}",
+                  file_of(entry), entry.name, entry.shape.to_string(), format_name(entry.format));
+    const Weight stored = all.slice_rows(index * columns, columns);
+    const std::byte* const start = stored.planes[0].data;
+    if (const auto it = transposed_.find(start); it != transposed_.end()) return it->second;
     Buffer buffer(static_cast<size_t>(rows) * static_cast<size_t>(columns) * sizeof(float));
     std::vector<float> values(static_cast<size_t>(rows));
     for (int64_t c = 0; c < columns; ++c) {
@@ -407,7 +426,7 @@ class Binder {
     Weight weight{Format::plain(DType::kF32), rows, columns, {}};
     weight.planes[0] = {buffer.data(), columns * static_cast<int64_t>(sizeof(float))};
     weights_.own(std::move(buffer));
-    transposed_.emplace(bytes.data(), weight);
+    transposed_.emplace(start, weight);
     return weight;
   }
 
@@ -470,7 +489,7 @@ uint64_t BoundWeights::bytes() const {
     total += slot.values.size() * sizeof(float);
     for (const Weight& part : slot.parts)
       total += static_cast<uint64_t>(part.rows) *
-               static_cast<uint64_t>(format_row_bytes(part.format, part.columns));
+               static_cast<uint64_t>(format_stored_bytes(part.format, part.columns));
   }
   return total;
 }

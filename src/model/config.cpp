@@ -104,6 +104,27 @@ Result<Config> Config::from_hf(const Json& json, std::string file) {
   return config;
 }
 
+Result<Config> Config::from_mlc(const Json& json, std::string file) {
+  const Json* model = json_find(json, "model_config");
+  if (model == nullptr || !model->is_object())
+    return fail(ErrorCode::kBadData, "{}: model_config: expected an object, found {}", file,
+                model == nullptr ? "none" : json_type_name(*model));
+  Json merged = *model;
+  // How the folder is quantised is known from its tensors; the names under which this program knows the others are HF's.
+  for (const auto& [key, value] : json.items())
+    if (key != "model_config" && key != "quantization" && !merged.contains(key)) merged[key] = value;
+  if (const Json* context = json_find(merged, "context_window_size");
+      context != nullptr && json_find(merged, "max_position_embeddings") == nullptr &&
+      context->is_number_integer() && context->get<int64_t>() > 0)
+    merged["max_position_embeddings"] = *context;
+  if (const Json* window = json_find(merged, "sliding_window_size");
+      window != nullptr && window->is_number_integer() && window->get<int64_t>() < 0)
+    merged.erase("sliding_window_size");
+  if (const Json* type = json_find(json, "model_type"); type != nullptr && type->is_string())
+    merged["model_type"] = *type;
+  return from_hf(merged, std::move(file));
+}
+
 Result<Config> Config::from_hf_file(const std::string& path) {
   TESSERA_TRY(const Json json, read_json_file(path));
   return from_hf(json, path);
@@ -160,7 +181,13 @@ Result<Config> Config::from_checkpoint(const Checkpoint& checkpoint) {
   if (checkpoint.config() == nullptr)
     return fail(ErrorCode::kNotFound, "{}: no config.json beside it: it says what the tensors mean",
                 checkpoint.path());
-  return from_hf(*checkpoint.config(), "config.json");
+  if (checkpoint.kind() == CheckpointKind::kMlc)
+    return from_mlc(*checkpoint.config(), "mlc-chat-config.json");
+  TESSERA_TRY(Config config, from_hf(*checkpoint.config(), "config.json"));
+  // The tensors have been read as these say.
+  config.values_->erase("quantization");
+  config.values_->erase("quantization_config");
+  return config;
 }
 
 std::string Config::original_name(std::string_view key) const {

@@ -22,6 +22,8 @@ class Config {
   // config.json. A multimodal wrapper's text_config wins over the top level.
   [[nodiscard]] static Result<Config> from_hf(const Json& json, std::string file);
   [[nodiscard]] static Result<Config> from_hf_file(const std::string& path);
+  // mlc-chat-config.json: model_config, and what the top level says besides.
+  [[nodiscard]] static Result<Config> from_mlc(const Json& json, std::string file);
   // GGUF metadata; the vocabulary size is taken from the embedding table where the file does not say.
   [[nodiscard]] static Result<Config> from_gguf(const Checkpoint& checkpoint);
   [[nodiscard]] static Result<Config> from_checkpoint(const Checkpoint& checkpoint);

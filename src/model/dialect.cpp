@@ -62,8 +62,33 @@ const Dialect& hf_dialect() {
               {{"layers.*.shared.token_gate"}, {"layers.*.mlp.shared_expert_gate"}},
           },
       .prefixes = {"model.language_model.", "language_model.model.", "language_model.", "model."},
-      .ignored = {"*rotary_emb.inv_freq", "*.attn.bias", "*.attn.masked_bias", "*position_ids"},
+      // The last ones are scales of activations and of cached keys and values: none of these is quantised here.
+      .ignored = {"*rotary_emb.inv_freq", "*.attn.bias", "*.attn.masked_bias", "*position_ids",
+                  "*.input_scale", "*.input_zero_point", "*.input_global_scale", "*.activation_scale",
+                  "*.k_scale", "*.v_scale", "*.kv_scale"},
   };
+  return dialect;
+}
+
+const Dialect& mlc_dialect() {
+  static const Dialect dialect = [] {
+    Dialect mlc = hf_dialect();
+    const std::vector<DialectRow> rows = {
+        {{"embed"}, {"embd"}},
+        {{"layers.*.attn.norm"}, {"h.*.ln"}},
+        {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"}, {"layers.*.self_attn.c_attn"}},
+        {{"layers.*.attn.q", "layers.*.attn.k", "layers.*.attn.v"}, {"h.*.mixer.qkv_proj"}},
+        {{"layers.*.attn.o"}, {"h.*.mixer.out_proj"}},
+        {{"layers.*.ffn.norm"}, {"h.*.post_attention_layernorm"}},
+        {{"layers.*.ffn.gate", "layers.*.ffn.up"}, {"h.*.mlp.gate_up_proj"}},
+        {{"layers.*.ffn.down"}, {"h.*.mlp.down_proj"}},
+        {{"layers.*.moe.gate", "layers.*.moe.up"}, {"layers.*.mlp.moe_gate_up_proj"}},
+        {{"layers.*.moe.down"}, {"layers.*.mlp.moe_down_proj"}},
+    };
+    mlc.rows.insert(mlc.rows.end(), rows.begin(), rows.end());
+    mlc.prefixes.insert(mlc.prefixes.begin(), "transformer.");
+    return mlc;
+  }();
   return dialect;
 }
 

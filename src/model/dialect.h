@@ -34,6 +34,8 @@ struct DialectRow {
   Transform transform = Transform::kNone;
   // A fused source may be interleaved: `groups` groups, each holding its share of every slot in order ([q of one head | k | v], ...).
   int64_t groups = 1;
+  // How many of the slots, from the first on, are interleaved so; the others follow whole. 0: all.
+  size_t interleaved = 0;
   // The other way round: in place of `sources`, one slot joined from several, group by group ([k of one head | v], ...).
   std::vector<JoinedSource> joined = {};
 };
@@ -48,6 +50,7 @@ struct Dialect {
 // The names that most checkpoints use, to which an architecture adds only what differs.
 [[nodiscard]] const Dialect& hf_dialect();
 [[nodiscard]] const Dialect& gguf_dialect();
+[[nodiscard]] const Dialect& mlc_dialect();  // hf_dialect() and the names that MLC gives to fused matrices
 
 // '*' matches any run of characters.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view text);

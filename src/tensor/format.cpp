@@ -1,6 +1,12 @@
 #include "tensor/format.h"
 
+#include "base/check.h"
+
 namespace tessera {
+
+int dtype_bits(DType dtype) {
+  return dtype == DType::kF4 ? 4 : 8 * dtype_size(dtype);
+}
 
 int dtype_size(DType dtype) {
   switch (dtype) {
@@ -22,9 +28,13 @@ int dtype_size(DType dtype) {
     case DType::kI8:
     case DType::kU8:
     case DType::kBool:
+    case DType::kF8E8M0:
       return 1;
+    case DType::kF4:
+      break;
   }
-  return 1;
+  CHECK(false, "{} has no whole bytes", dtype_name(dtype));
+  return 0;
 }
 
 const char* dtype_name(DType dtype) {
@@ -59,12 +69,16 @@ const char* dtype_name(DType dtype) {
       return "U8";
     case DType::kBool:
       return "BOOL";
+    case DType::kF8E8M0:
+      return "F8_E8M0";
+    case DType::kF4:
+      return "F4";
   }
   return "?";
 }
 
 bool is_floating(DType dtype) {
-  return dtype <= DType::kF8E5M2;
+  return dtype <= DType::kF8E5M2 || dtype == DType::kF8E8M0 || dtype == DType::kF4;
 }
 
 }  // namespace tessera

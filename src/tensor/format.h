@@ -23,9 +23,13 @@ enum class DType : uint8_t {
   kU16,
   kU8,
   kBool,
+  kF8E8M0,  // a power of two: scales of the microscaling formats
+  kF4,      // E2M1, two values a byte, the first in the low half
 };
+inline constexpr DType kLastDType = DType::kF4;
 
-[[nodiscard]] int dtype_size(DType dtype);          // bytes
+[[nodiscard]] int dtype_bits(DType dtype);
+[[nodiscard]] int dtype_size(DType dtype);          // bytes; CHECKs that it is whole bytes (all but F4)
 [[nodiscard]] const char* dtype_name(DType dtype);  // "F32", "BF16", as safetensors spells them
 [[nodiscard]] bool is_floating(DType dtype);
 
@@ -54,17 +58,33 @@ enum class FormatKind : uint8_t {
   kTQ1_0,
   kTQ2_0,
   kMXFP4,
+  kNVFP4,
+  // Grouped formats: codes along K in one plane, a scale per group along K in the second, and what the group needs besides in
+  // the third. Format::bits, group and element say which.
+  kMlxAffine,    // scale * code + bias
+  kMlcGroup,     // (code - (2^(bits-1) - 1)) * scale
+  kOffsetGroup,  // (code - 2^(bits-1)) * scale
+  kZeroGroup,    // (code - zero) * scale
+  kIndexGroup,   // (code - zero) * scale, the group of each column given by a list
+  kInt8Group,    // signed code * scale
+  kFloat8Group,  // E4M3 * scale
+  kFloat4Group,  // E2M1 * scale, optionally times one factor for the whole matrix
 };
+inline constexpr FormatKind kLastBlockFormat = FormatKind::kNVFP4;
 
 struct Format {
   FormatKind kind = FormatKind::kPlain;
   DType element = DType::kF32;  // plain: the element type; grouped formats: the type of their scales
   uint8_t bits = 0;             // grouped formats: bits per value
-  uint16_t group = 0;           // grouped formats: values per scale along a row
+  uint16_t group = 0;           // grouped formats: values per scale along a row; 0: the whole row
 
   [[nodiscard]] static Format plain(DType dtype) { return {FormatKind::kPlain, dtype, 0, 0}; }
   [[nodiscard]] static Format block(FormatKind kind) { return {kind, DType::kF16, 0, 0}; }
+  [[nodiscard]] static Format grouped(FormatKind kind, DType scales, int bits, int64_t group) {
+    return {kind, scales, static_cast<uint8_t>(bits), static_cast<uint16_t>(group)};
+  }
   [[nodiscard]] bool is_plain() const { return kind == FormatKind::kPlain; }
+  [[nodiscard]] bool is_grouped() const { return kind > kLastBlockFormat; }
   friend bool operator==(const Format&, const Format&) = default;
 };
 

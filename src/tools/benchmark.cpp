@@ -48,7 +48,7 @@ uint64_t weight_bytes_per_step(const Plan& plan, const BoundWeights& weights) {
     if (linear == nullptr) continue;
     for (const LinearPart& part : linear->parts)
       for (const Weight& weight : weights.at(part.weight).parts)
-        bytes += static_cast<uint64_t>(weight.rows * format_row_bytes(weight.format, weight.columns));
+        bytes += static_cast<uint64_t>(weight.rows * format_stored_bytes(weight.format, weight.columns));
   }
   return bytes;
 }

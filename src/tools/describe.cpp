@@ -92,7 +92,7 @@ Json tensors_json(const BoundWeights& weights) {
     for (const Weight& part : slot.parts) {
       const std::string name = format_name(part.format);
       if (formats.find(name) == std::string::npos) formats += (formats.empty() ? "" : "+") + name;
-      bytes += static_cast<uint64_t>(part.rows * format_row_bytes(part.format, part.columns));
+      bytes += static_cast<uint64_t>(part.rows * format_stored_bytes(part.format, part.columns));
     }
     json["format"] = formats.empty() ? "F32" : formats;
     json["bytes"] = bytes;

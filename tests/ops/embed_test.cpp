@@ -37,10 +37,7 @@ OpOutputs run_tokens(Backend& backend, const Plan& plan, const BoundWeights& wei
 TEST(Embed, EveryFormatBitForBit) {
   Comparisons comparisons;
   const auto reference = reference_backend();
-  std::vector<Format> formats{Format::plain(DType::kF32), Format::plain(DType::kF16),
-                              Format::plain(DType::kBF16)};
-  for (const FormatInfo& info : format_table()) formats.push_back(Format::block(info.kind));
-  for (const Format& format : formats) {
+  for (const Format& format : matrix_formats()) {
     for (const float scale : {1.0f, 45.25f}) {
       OpBench bench(21);
       const int64_t width = format.is_plain() ? 77 : 512;

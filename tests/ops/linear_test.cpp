@@ -2,19 +2,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 
 #include "formats/format_info.h"
 #include "ops/op_bench.h"
 
 namespace tessera::ops_test {
 namespace {
-
-std::vector<Format> matrix_formats() {
-  std::vector<Format> formats{Format::plain(DType::kF32), Format::plain(DType::kF16),
-                              Format::plain(DType::kBF16)};
-  for (const FormatInfo& info : format_table()) formats.push_back(Format::block(info.kind));
-  return formats;
-}
 
 // One op with parts of 1, 3, 17 and 128 rows, with and without bias, one of every second row.
 void build(OpBench& bench, const Format& format, int64_t columns) {
@@ -38,6 +32,12 @@ void build(OpBench& bench, const Format& format, int64_t columns) {
 
 std::vector<int64_t> column_counts(const Format& format) {
   const int64_t block = format_block(format);
+  if (format.is_grouped()) {
+    const int64_t step = format.group == 0 ? 32 : format.group;
+    // Up to more than a super-block of 256; the large steps are whole ones anyway.
+    if (step >= 128) return {step, 3 * step};
+    return {step, 3 * step, 9 * step};
+  }
   if (block == 1) return {1, 7, 45, 160};
   if (block == 32) return {32, 96, 224, 544};
   return {block, 3 * block};
@@ -118,7 +118,10 @@ TEST_P(LinearFormats, TokensDoNotDependOnTheBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, LinearFormats, ::testing::ValuesIn(matrix_formats()),
                          [](const ::testing::TestParamInfo<Format>& tested) {
-                           return format_name(tested.param);
+                           std::string name = format_name(tested.param);
+                           for (char& c : name)
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           return name;
                          });
 
 // Parts and joined weights of different formats in one op, more outputs than tiles, several ops in a row.

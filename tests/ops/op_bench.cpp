@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/isa.h"
 #include "formats/format_info.h"
+#include "formats/grouped.h"
 
 namespace tessera::ops_test {
 
@@ -57,6 +58,7 @@ std::vector<float> OpBench::floats(int64_t count, float low, float high) {
 // Block formats: random bytes, drawn again until the block decodes to moderate values. So every bit pattern that a file may hold
 // is met, not only those our encoders write.
 Weight OpBench::random_matrix(const Format& format, int64_t rows, int64_t columns, int64_t row_step) {
+  if (format.is_grouped()) return random_grouped(format, rows, columns, row_step);
   const int64_t row_bytes = format_row_bytes(format, columns);
   Buffer buffer(static_cast<size_t>(row_bytes * rows * row_step));
   std::byte* data = buffer.data();
@@ -85,6 +87,93 @@ Weight OpBench::random_matrix(const Format& format, int64_t rows, int64_t column
   weight.planes[0] = {data, row_bytes};
   weights_.own(std::move(buffer));
   return weight.slice_rows(0, rows, row_step);
+}
+
+// Grouped formats: any codes (but NaN), scales that keep the values moderate.
+Weight OpBench::random_grouped(const Format& format, int64_t rows, int64_t columns, int64_t row_step) {
+  const int64_t all = rows * row_step;
+  Weight weight{format, all, columns, {}};
+  const auto plane = [&](size_t i, int64_t stride, int64_t count) {
+    Buffer buffer(static_cast<size_t>(stride * count));
+    weight.planes[i] = {buffer.data(), count > 1 ? stride : 0};
+    std::byte* data = buffer.data();
+    weights_.own(std::move(buffer));
+    return data;
+  };
+  const int64_t row_bytes = format_row_bytes(format, columns);
+  std::byte* codes = plane(0, row_bytes, all);
+  for (int64_t i = 0; i < row_bytes * all; ++i) {
+    auto code = static_cast<uint8_t>(random_() & 255);
+    if (format.kind == FormatKind::kFloat8Group && (code & 127) == 127) code = 0x38;
+    codes[i] = std::byte{code};
+  }
+  const int64_t groups = group_count(format, columns);
+  const bool float8 = format.kind == FormatKind::kFloat8Group;
+  const std::vector<float> scales = floats(groups * all, float8 ? 0.001f : 0.01f, float8 ? 0.01f : 0.1f);
+  if (format.kind == FormatKind::kIndexGroup) {
+    std::byte* pairs = plane(1, groups * 8, all);
+    for (int64_t i = 0; i < groups * all; ++i) {
+      store(pairs + 8 * i, scales[static_cast<size_t>(i)]);
+      store(pairs + 8 * i + 4, static_cast<float>(random_() & ((1u << format.bits) - 1)));
+    }
+    std::byte* list = plane(2, columns * 4, 1);
+    for (int64_t k = 0; k < columns; ++k)
+      store(list + 4 * k, static_cast<int32_t>(random_() % static_cast<uint64_t>(groups)));
+    return weight.slice_rows(0, rows, row_step);
+  }
+  const auto fill_scales = [&](size_t i, float sign) {
+    const int64_t size = dtype_size(format.element);
+    std::byte* data = plane(i, groups * size, all);
+    for (int64_t g = 0; g < groups * all; ++g) {
+      const float scale = sign * scales[static_cast<size_t>(g)];
+      if (format.element == DType::kF8E8M0)
+        store(data + g, static_cast<uint8_t>(float8 ? 117 + g % 3 : 121 + g % 4));
+      else if (format.element == DType::kF8E4M3)
+        store(data + g, static_cast<uint8_t>(8 + g % 24));
+      else if (format.element == DType::kF16)
+        store(data + 2 * g, to_half(scale).bits);
+      else if (format.element == DType::kBF16)
+        store(data + 2 * g, to_bfloat16(scale).bits);
+      else
+        store(data + 4 * g, scale);
+    }
+  };
+  fill_scales(1, 1);
+  if (format.kind == FormatKind::kMlxAffine) fill_scales(2, -5);
+  if (format.kind == FormatKind::kZeroGroup) {
+    std::byte* zeros = plane(2, groups * 2, all);
+    for (int64_t g = 0; g < groups * all; ++g)
+      store(zeros + 2 * g, static_cast<uint16_t>(random_() % ((1u << format.bits) + 1)));
+  }
+  return weight.slice_rows(0, rows, row_step);
+}
+
+std::vector<Format> matrix_formats() {
+  std::vector<Format> formats{Format::plain(DType::kF32), Format::plain(DType::kF16),
+                              Format::plain(DType::kBF16)};
+  for (const FormatInfo& info : format_table())
+    if (info.decode != nullptr) formats.push_back(Format::block(info.kind));
+  for (const int bits : {2, 3, 4, 5, 6, 8})
+    formats.push_back(Format::grouped(FormatKind::kMlxAffine, DType::kBF16, bits, 64));
+  const auto add = [&](FormatKind kind, DType scales, int bits, int64_t group) {
+    formats.push_back(Format::grouped(kind, scales, bits, group));
+  };
+  add(FormatKind::kMlxAffine, DType::kF16, 4, 32);
+  add(FormatKind::kMlxAffine, DType::kF32, 4, 128);
+  add(FormatKind::kMlcGroup, DType::kF16, 4, 32);
+  add(FormatKind::kOffsetGroup, DType::kBF16, 4, 128);
+  add(FormatKind::kOffsetGroup, DType::kF16, 8, 0);
+  add(FormatKind::kZeroGroup, DType::kF16, 4, 32);
+  add(FormatKind::kZeroGroup, DType::kF16, 8, 128);
+  add(FormatKind::kZeroGroup, DType::kF16, 3, 8);
+  add(FormatKind::kIndexGroup, DType::kF32, 4, 32);
+  add(FormatKind::kInt8Group, DType::kBF16, 8, 0);
+  add(FormatKind::kFloat8Group, DType::kF32, 8, 128);
+  add(FormatKind::kFloat8Group, DType::kBF16, 8, 0);
+  add(FormatKind::kFloat8Group, DType::kF8E8M0, 8, 32);
+  add(FormatKind::kFloat4Group, DType::kF8E8M0, 4, 32);
+  add(FormatKind::kFloat4Group, DType::kF8E4M3, 4, 16);
+  return formats;
 }
 
 WeightId OpBench::matrix(const Format& format, int64_t rows, int64_t columns, int64_t row_step) {

@@ -19,6 +19,9 @@ namespace tessera::ops_test {
 // sum (a - b)^2 / sum b^2; infinite where a value is not finite or the sizes differ.
 [[nodiscard]] double normalised_error(std::span<const float> found, std::span<const float> expected);
 
+// Every format a matrix may have: plain, every block format, grouped ones in several settings.
+[[nodiscard]] std::vector<Format> matrix_formats();
+
 struct OpOutputs {
   std::vector<std::vector<float>> outputs;  // by named output of the plan
 };
@@ -52,6 +55,7 @@ class OpBench {
 
  private:
   Weight random_matrix(const Format& format, int64_t rows, int64_t columns, int64_t row_step);
+  Weight random_grouped(const Format& format, int64_t rows, int64_t columns, int64_t row_step);
 
   Plan plan_;
   BoundWeights weights_;

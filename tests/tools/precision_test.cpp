@@ -100,8 +100,10 @@ TEST(Precision, PacksWhatTheEncoderMakes) {
     std::fclose(file);
   }
   ThreadPool threads(2);
-  auto packed = random_model(path, Format::plain(DType::kF32), threads);
-  auto plain = random_model(path, Format::plain(DType::kF32), threads);
+  const auto config = Config::from_hf_file(path);
+  ASSERT_TRUE(config);
+  auto packed = random_model(*config, Format::plain(DType::kF32), threads);
+  auto plain = random_model(*config, Format::plain(DType::kF32), threads);
   ASSERT_TRUE(packed && plain);
   const auto policy = PrecisionPolicy::parse("q8,gate_up=q4_k");
   ASSERT_TRUE(policy);

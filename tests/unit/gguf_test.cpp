@@ -127,8 +127,10 @@ TEST(Gguf, BrokenFilesAreRefusedWithOneLine) {
          f.dims = {UINT64_MAX, 1};
        },
        "m.gguf: tensor t at byte 54: dimension 18446744073709551615: the size overflows"},
-      {[](File& f) { f.format = 40; }, "m.gguf: tensor t at byte 70: format 40 (NVFP4) is not computed"},
-      {[](File& f) { f.format = 41; }, "m.gguf: tensor t at byte 70: format 41 (1-bit) is not computed"},
+      {[](File& f) { f.format = 41; },
+       "m.gguf: tensor t at byte 70: format 41 (Q1_0, 1-bit) is not computed"},
+      {[](File& f) { f.format = 42; },
+       "m.gguf: tensor t at byte 70: format 42 (Q2_0, 2-bit) is not computed"},
       {[](File& f) { f.format = 4; },
        "m.gguf: tensor t at byte 70: format 4 (Q4_2, withdrawn) is not computed"},
       {[](File& f) { f.format = 99; }, "m.gguf: tensor t at byte 70: format 99 (unknown) is not computed"},

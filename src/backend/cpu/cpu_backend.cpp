@@ -20,9 +20,6 @@ Status check_matrix(const BoundWeights& weights, WeightId id, int64_t columns) {
     if (columns % format_block(part.format) != 0)
       return fail(ErrorCode::kUnsupported, "{}: rows of {} values are no multiple of a block of {}",
                   slot.slot.name, columns, format_name(part.format));
-    if (part.planes[1].data != nullptr || part.planes[2].data != nullptr)
-      return fail(ErrorCode::kUnsupported, "{}: format {} is not computed by the cpu backend", slot.slot.name,
-                  format_name(part.format));
   }
   return {};
 }

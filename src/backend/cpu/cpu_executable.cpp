@@ -54,6 +54,15 @@ Result<ZeroedMemory> allocate_arena(int64_t floats_per_row, int64_t rows, const 
   return ZeroedMemory::allocate(*bytes, what);
 }
 
+// The delta rule's output is normed whatever its length, so that near S^T q = 0 it turns round for the smallest error of what goes
+// in: measured on the reference checkpoints 8-bit activations move the logits of such models by up to 0.1 (normalised squared
+// error), against below 2e-3 elsewhere. They are computed with float32 activations.
+bool tolerates_rounding(const Plan& plan) {
+  for (const Op& op : plan.ops)
+    if (std::holds_alternative<DeltaRuleOp>(op)) return false;
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executable>> CpuExecutable::create(const Plan& plan, const BoundWeights& weights,
@@ -65,6 +74,7 @@ Result<std::unique_ptr<Executable>> CpuExecutable::create(const Plan& plan, cons
               allocate_arena(plan.output_arena, options.max_outputs, "activations of outputs"));
   CompileOptions resolved = options;
   if (resolved.threads == 0) resolved.threads = available_processors();
+  if (!tolerates_rounding(plan)) resolved.activations = ActivationType::kExact;
   auto executable = std::unique_ptr<CpuExecutable>(new CpuExecutable(plan, weights, resolved, kernels));
   executable->token_arena_ = std::move(tokens);
   executable->output_arena_ = std::move(outputs);

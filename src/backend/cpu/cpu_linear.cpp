@@ -15,6 +15,25 @@ constexpr int64_t kFewBf16Tokens = 3;
 // Rows of a task whose pieces are decoded into scratch: 64 rows of a chunk are 256 KB.
 constexpr int64_t kDecodedRows = 64;
 
+void skip_rows(Int8Activations& x, int64_t rows) {
+  x.codes += rows * x.code_stride;
+  x.scales += rows * x.block_stride;
+  x.offsets += 2 * rows * x.block_stride;
+  x.sums += 2 * rows * x.block_stride;
+}
+
+// The planes of a grouped format from a row on.
+GroupedPlanes planes_from(const Weight& weight, int64_t row) {
+  GroupedPlanes grouped{weight.format, {}, {}};
+  for (size_t i = 0; i < 2; ++i) {
+    const Plane& plane = weight.planes[i + 1];
+    if (plane.data == nullptr) continue;
+    grouped.planes[i] = plane.row(row);
+    grouped.strides[i] = plane.row_stride;
+  }
+  return grouped;
+}
+
 // Which part of K a piece [first, last) of `columns` is.
 Accumulate part_of(int64_t first, int64_t last, int64_t columns) {
   if (first == 0) return last == columns ? Accumulate::kWhole : Accumulate::kFirst;
@@ -40,7 +59,10 @@ SixteenBit sixteen_bit_activations(const Plan& plan) {
 LinearMode choose_mode(const KernelTable& kernels, const FormatKernels& format, const Weight& weight,
                        ActivationType activations, SixteenBit sixteen_bit) {
   if (activations == ActivationType::kExact) return LinearMode::kFloat;
-  if (format.int8_dot != nullptr && format.int8_pack != nullptr && weight.columns % kQuantBlock == 0)
+  // A scale serves sixteen columns at least.
+  const bool groups_fit = !weight.format.is_grouped() || weight.format.group % 16 == 0;
+  if (format.int8_dot != nullptr && format.int8_pack != nullptr && weight.columns % kQuantBlock == 0 &&
+      groups_fit)
     return LinearMode::kInt8;
   if (sixteen_bit == SixteenBit::kBf16 && format.decode_bf16 != nullptr && kernels.bf16_dot != nullptr)
     return LinearMode::kBf16;
@@ -181,25 +203,30 @@ CpuLinear::CpuLinear(const Plan& plan, const BoundWeights& weights, const Compil
   if (int8) {
     int8_codes_ = Buffer(rows * static_cast<size_t>(padded));
     int8_scales_ = Buffer(rows * static_cast<size_t>(blocks) * sizeof(float));
-    int8_offsets_ = Buffer(rows * static_cast<size_t>(blocks) * sizeof(int32_t));
+    int8_offsets_ = Buffer(rows * static_cast<size_t>(blocks) * 2 * sizeof(int32_t));
+    int8_sums_ = Buffer(rows * static_cast<size_t>(blocks) * 2 * sizeof(float));
     for (SpreadActivations& spread : spreads_)
       spread.bytes = Buffer(static_cast<size_t>(spread_rows * int8_spread_bytes(blocks)));
-    int8_ = {reinterpret_cast<int8_t*>(int8_codes_.data()), padded, int8_scales_.as<float>().data(),
-             int8_offsets_.as<int32_t>().data(), blocks};
+    int8_ = {reinterpret_cast<int8_t*>(int8_codes_.data()),
+             padded,
+             int8_scales_.as<float>().data(),
+             int8_offsets_.as<int32_t>().data(),
+             blocks,
+             int8_sums_.as<float>().data()};
   }
   if (bf16) bf16_ = Buffer(rows * static_cast<size_t>(padded) * sizeof(uint16_t));
   int64_t per_thread =
       kDecodedRows * std::max(kFloatChunk * int64_t{sizeof(float)}, kBf16Chunk * int64_t{sizeof(uint16_t)});
   per_thread = std::max(
-      per_thread, kernels.tile_rows * kTileBlocks * (kQuantBlock + static_cast<int64_t>(sizeof(float))));
+      per_thread, kernels.tile_rows * kTileBlocks * (kQuantBlock + 4 * static_cast<int64_t>(sizeof(float))));
   // Not a multiple of 4096: the threads' scratches would compete for the same sets of the cache.
   scratch_stride_ = static_cast<int64_t>(round_up(static_cast<uint64_t>(per_thread), 4096)) + 256;
   if (!plan.ops.empty()) scratch_ = Buffer(static_cast<size_t>(scratch_stride_ * threads));
 }
 
 uint64_t CpuLinear::scratch_bytes() const {
-  uint64_t total =
-      int8_codes_.size() + int8_scales_.size() + int8_offsets_.size() + bf16_.size() + scratch_.size();
+  uint64_t total = int8_codes_.size() + int8_scales_.size() + int8_offsets_.size() + int8_sums_.size() +
+                   bf16_.size() + scratch_.size();
   for (const SpreadActivations& spread : spreads_) total += spread.bytes.size();
   return total;
 }
@@ -247,9 +274,7 @@ void CpuLinear::spread(std::span<const LinearGroup> groups, const Source& source
   for (const LinearGroup& group : groups) {
     if (group.rows > kMaxDotTokens) continue;
     Int8Activations x = int8_;
-    x.codes += group.first_row * x.code_stride;
-    x.scales += group.first_row * x.block_stride;
-    x.offsets += group.first_row * x.block_stride;
+    skip_rows(x, group.first_row);
     const std::vector<LinearSegment>& segments = group.linear->segments;
     for (size_t i = 0; i < segments.size(); ++i) {
       const SpreadFunction function = segments[i].kernels->int8_spread;
@@ -313,29 +338,36 @@ void CpuLinear::run_task(const Task& task, const Source& source, const LinearTar
   if (segment.mode == LinearMode::kInt8) {
     const int64_t blocks = source.columns / kQuantBlock;
     Int8Activations x = int8_;
-    x.codes += task.first_token * x.code_stride;
-    x.scales += task.first_token * x.block_stride;
-    x.offsets += task.first_token * x.block_stride;
+    skip_rows(x, task.first_token);
     if (task.group_rows <= kMaxDotTokens) {
       const std::byte* spread = segment.kernels->int8_spread == nullptr
                                     ? nullptr
                                     : spread_for(segment.kernels->int8_spread).bytes.data() +
                                           task.spread_row * int8_spread_bytes(blocks);
-      segment.kernels->int8_dot(
-          {rows, plane.row_stride, task.rows, blocks, x, task.tokens, bias, out, out_stride, spread});
+      segment.kernels->int8_dot({rows, plane.row_stride, task.rows, blocks, x, task.tokens, bias, out,
+                                 out_stride, spread, planes_from(weight, task.first_row)});
       return;
     }
     auto* codes = reinterpret_cast<uint8_t*>(scratch(thread));
-    auto* scales = reinterpret_cast<float*>(scratch(thread) + kernels_.tile_rows * kTileBlocks * kQuantBlock);
+    const int64_t tile_values = kernels_.tile_rows * kTileBlocks;
+    auto* scales = reinterpret_cast<float*>(scratch(thread) + tile_values * kQuantBlock);
+    const bool halves = segment.kernels->int8_halves;
+    float* mins = segment.kernels->int8_mins ? scales + 2 * tile_values : nullptr;
+    const GroupedPlanes grouped = planes_from(weight, task.first_row);
     for (int64_t first = 0; first < blocks; first += kTileBlocks) {
       const int64_t count = std::min(kTileBlocks, blocks - first);
-      segment.kernels->int8_pack({rows, plane.row_stride, task.rows, first, count, blocks, codes, scales});
+      segment.kernels->int8_pack(
+          {rows, plane.row_stride, task.rows, first, count, blocks, codes, scales, mins, grouped});
       Int8Activations piece = x;
       piece.codes += first * kQuantBlock;
       piece.scales += first;
-      piece.offsets += first;
-      kernels_.int8_tile({codes, scales, task.rows, count, piece, task.tokens, bias, out, out_stride,
-                          part_of(first, first + count, blocks)});
+      piece.offsets += 2 * first;
+      piece.sums += 2 * first;
+      const Int8TileArgs args{
+          codes,       scales, task.rows, count,      piece,
+          task.tokens, bias,   out,       out_stride, part_of(first, first + count, blocks),
+          mins};
+      halves ? kernels_.int8_tile_halves(args) : kernels_.int8_tile(args);
     }
     return;
   }

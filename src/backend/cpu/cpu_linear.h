@@ -106,6 +106,7 @@ class CpuLinear {
   Buffer int8_codes_;
   Buffer int8_scales_;
   Buffer int8_offsets_;
+  Buffer int8_sums_;
   Buffer bf16_;
   std::array<SpreadActivations, 4> spreads_;  // formats that read activations in the same order share one
   Int8Activations int8_;

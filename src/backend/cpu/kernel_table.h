@@ -156,9 +156,18 @@ struct Int8Activations {
   int8_t* codes = nullptr;  // [tokens, columns]
   int64_t code_stride = 0;
   float* scales = nullptr;  // [tokens, columns / 32]
-  int32_t* offsets =
-      nullptr;  // [tokens, columns / 32]: -128 * the sum of a block's codes, what a weight code + 128 adds too much
+  // [tokens, columns / 16], stride 2 * block_stride: -128 * the sum of sixteen codes, what a weight code + 128 adds too much
+  int32_t* offsets = nullptr;
   int64_t block_stride = 0;
+  float* sums =
+      nullptr;  // [tokens, columns / 16], stride 2 * block_stride: of the activations before they were rounded
+};
+
+// The planes of a grouped format besides its codes, from the first row on.
+struct GroupedPlanes {
+  Format format;
+  const std::byte* planes[2] = {};
+  int64_t strides[2] = {};  // bytes
 };
 
 // Few tokens: rows are read in their own format.
@@ -173,17 +182,19 @@ struct Int8DotArgs {
   float* out = nullptr;
   int64_t out_stride = 0;
   const std::byte* spread = nullptr;  // what the format's int8_spread wrote, when it has one
+  GroupedPlanes grouped;
 };
 inline constexpr int64_t kMaxDotTokens = 8;
 // Blocks of K that are re-laid at a time: what all tokens then pass over stays in the first-level cache.
 inline constexpr int64_t kTileBlocks = 16;
 // Bytes that int8_spread writes at most for one token.
 [[nodiscard]] constexpr int64_t int8_spread_bytes(int64_t blocks) {
-  return (blocks + 8) * 96;
+  return (blocks + 8) * 112;
 }
 
 // Many tokens: a tile of at most KernelTable::tile_rows rows is re-laid first, codes as [blocks][8][tile_rows][4] bytes and
-// scales as [blocks][tile_rows]; rows beyond `rows` have scale 0.
+// scales as [blocks][tile_rows]; rows beyond `rows` have scale 0. Formats with int8_halves have scales for 16 columns each,
+// [2 * blocks][tile_rows]; formats with int8_mins have as many numbers to be added to every weight of the columns.
 struct Int8PackArgs {
   const std::byte* weights = nullptr;
   int64_t row_stride = 0;
@@ -193,6 +204,8 @@ struct Int8PackArgs {
   int64_t row_blocks = 0;  // of the whole row: what follows is fetched ahead
   uint8_t* codes = nullptr;
   float* scales = nullptr;
+  float* mins = nullptr;
+  GroupedPlanes grouped;
 };
 struct Int8TileArgs {
   const uint8_t* codes = nullptr;
@@ -205,6 +218,7 @@ struct Int8TileArgs {
   float* out = nullptr;
   int64_t out_stride = 0;
   Accumulate accumulate = Accumulate::kWhole;
+  const float* mins = nullptr;  // null: none
 };
 
 // What a format has on an instruction set. Null entries mean the generic way: rows are decoded by formats/ and multiplied
@@ -217,6 +231,8 @@ struct FormatKernels {
   void (*int8_spread)(const Int8Activations& x, int64_t tokens, int64_t blocks, std::byte* out) = nullptr;
   void (*int8_dot)(const Int8DotArgs& args) = nullptr;
   void (*int8_pack)(const Int8PackArgs& args) = nullptr;
+  bool int8_halves = false;
+  bool int8_mins = false;
 };
 
 // Paged attention of one layer. A page holds, per layer, keys as [kv_heads][head_dim][slots] and then values as
@@ -324,12 +340,13 @@ struct KernelTable {
                         int64_t first, int64_t last) = nullptr;
   int64_t tile_rows = 0;
   void (*int8_tile)(const Int8TileArgs& args) = nullptr;
+  void (*int8_tile_halves)(const Int8TileArgs& args) = nullptr;  // for formats with int8_halves
 
   // Null without bfloat16 instructions.
   void (*to_bf16)(const float* x, int64_t count, uint16_t* out) = nullptr;
   void (*bf16_dot)(const Bf16DotArgs& args) = nullptr;
 
-  FormatKernels plain[16];  // by DType
+  FormatKernels plain[24];  // by DType
   FormatKernels block[64];  // by FormatKind
 
   [[nodiscard]] const FormatKernels& format(const Format& f) const {

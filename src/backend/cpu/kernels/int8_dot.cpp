@@ -40,18 +40,25 @@ void quantise_int8(const float* x, int64_t x_stride, int64_t columns, const Int8
       const float scale = bound / 127.0f;
       // A tiny bound would make the factor infinite.
       const Vf factor = splat(bound > 1e-36f ? 127.0f / bound : 0.0f);
-      Vi total = {};
       TESSERA_UNROLL
-      for (int i = 0; i < kBlockVectors; ++i) {
-        const Vi code = nearest_int(values[i] * factor);
-        total += code;
-        store_bytes(codes + i * kWidth, code);
+      for (int half = 0; half < 2; ++half) {
+        Vi total = {};
+        Vf plain = {};
+        TESSERA_UNROLL
+        for (int i = half * kBlockVectors / 2; i < (half + 1) * kBlockVectors / 2; ++i) {
+          const Vi code = nearest_int(values[i] * factor);
+          total += code;
+          plain += values[i];
+          store_bytes(codes + i * kWidth, code);
+        }
+        int32_t code_sum = 0;
+        TESSERA_UNROLL
+        for (int i = 0; i < kWidth; ++i) code_sum += total[i];
+        const int64_t place = 2 * (row * out.block_stride + block) + half;
+        out.offsets[place] = -128 * code_sum;
+        out.sums[place] = sum(plain);
       }
-      int32_t sum = 0;
-      TESSERA_UNROLL
-      for (int i = 0; i < kWidth; ++i) sum += total[i];
       out.scales[row * out.block_stride + block] = scale;
-      out.offsets[row * out.block_stride + block] = -128 * sum;
     }
   }
 }
@@ -155,7 +162,7 @@ struct Spread {
   static void fill(const Int8Activations& x, int64_t token, int64_t blocks, std::byte* out) {
     const int8_t* codes = x.codes + token * x.code_stride;
     const float* scales = x.scales + token * x.block_stride;
-    const int32_t* offsets = x.offsets + token * x.block_stride;
+    const int32_t* offsets = x.offsets + token * 2 * x.block_stride;
     for (int64_t block = 0; block < blocks; block += Group::kGroup, out += kBytes) {
       std::memset(out, 0, kBytes);
       for (int64_t i = 0; i < Group::kGroup && block + i < blocks; ++i) {
@@ -171,7 +178,7 @@ struct Spread {
         int32_t offset[kLanes];
         for (int lane = 0; lane < kLanes; ++lane) {
           scale[lane] = scales[block + i];
-          offset[lane] = offsets[block + i] / Group::kOffsetDivisor;
+          offset[lane] = (offsets[2 * (block + i)] + offsets[2 * (block + i) + 1]) / Group::kOffsetDivisor;
         }
         std::memcpy(out + kCodes + i * 4 * kLanes, scale, sizeof(scale));
         std::memcpy(out + kCodes + 64 + i * 4 * kLanes, offset, sizeof(offset));

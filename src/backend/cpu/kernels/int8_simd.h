@@ -94,6 +94,37 @@ TESSERA_INLINE Vi dot32(Codes w, const int8_t* x) {
 }
 #endif
 
+// The same for each half of a block on its own: on AVX2 the halves are the lower and the upper lanes.
+#if defined(TESSERA_SIMD_AVX2)
+struct Halves {
+  Vi both;
+};
+TESSERA_INLINE Halves dot_halves(Codes w, const int8_t* x) {
+  return {dot32(w, x)};
+}
+TESSERA_INLINE Vf add_halves(Halves products, float first, float second, Vf total) {
+  const __m256 scales =
+      _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_set1_ps(first)), _mm_set1_ps(second), 1);
+  return fma(to_float(products.both), reinterpret_cast<Vf>(scales), total);
+}
+#elif defined(TESSERA_SIMD_SSE2) || defined(TESSERA_SIMD_PORTABLE)
+struct Halves {
+  Vi half[2];
+};
+TESSERA_INLINE Vi dot16(const Codes::Bytes& w, const int8_t* x) {
+  Vi total = {};
+  TESSERA_UNROLL
+  for (int i = 0; i < 16; ++i) total[i % kWidth] += w[i] * x[i];
+  return total;
+}
+TESSERA_INLINE Halves dot_halves(Codes w, const int8_t* x) {
+  return {{dot16(w.half[0], x), dot16(w.half[1], x + 16)}};
+}
+TESSERA_INLINE Vf add_halves(Halves products, float first, float second, Vf total) {
+  return fma(to_float(products.half[1]), splat(second), fma(to_float(products.half[0]), splat(first), total));
+}
+#endif
+
 // sum[l] + the four products of w's lane l (codes of row l) with the four activations in x.
 TESSERA_INLINE Vi dot4(Vi total, Vi w, Vi x) {
 #if defined(TESSERA_SIMD_AVX512)

@@ -1,22 +1,11 @@
 // Quantised weights times 8-bit activations for many tokens. A tile of rows is re-laid so that a vector holds four codes of
 // each of kWidth rows: sums then run along K inside a lane, and one broadcast of four activations serves all rows. K is cut into pieces of
 // kTileBlocks blocks: a re-laid piece stays in the first-level cache while all tokens pass over it.
-#include "backend/cpu/kernels/int8_simd.h"
+#include "backend/cpu/kernels/int8_pack.h"
 #include "backend/cpu/kernels/kernels.h"
 
 namespace tessera::cpu::TESSERA_KERNEL_NAMESPACE {
 namespace {
-
-// Register tile: row vectors x tokens.
-#if defined(TESSERA_SIMD_AVX512)
-constexpr int kRowVectors = 2;
-constexpr int kTileTokens = 6;
-#else
-constexpr int kRowVectors = 1;
-constexpr int kTileTokens = 4;
-#endif
-constexpr int64_t kRows = kRowVectors * kWidth;
-constexpr int kGroups = static_cast<int>(kQuantBlock) / 4;
 
 struct PackQ8_0 {
   static constexpr int kBytes = 34;
@@ -26,76 +15,6 @@ struct PackQ4_0 {
   static constexpr int kBytes = 18;
   static Codes codes(const std::byte* block) { return load_nibble_codes(block + 2); }
 };
-
-// One block of kWidth rows: rows[r] + offset -> out[group][kRows lanes of 4 bytes].
-#if defined(TESSERA_SIMD_AVX512)
-template <class Pack>
-TESSERA_INLINE void pack_block(const std::byte* const* rows, int64_t offset, uint8_t* out) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
-  // z[i]: rows i and i + 4 for i < 4, rows i + 4 and i + 8 above.
-  __m512i z[8];
-  TESSERA_UNROLL
-  for (int i = 0; i < 8; ++i) {
-    const int a = i < 4 ? i : i + 4;
-    const __m512i low = _mm512_castsi256_si512(Pack::codes(rows[a] + offset).bytes);
-    z[i] = _mm512_xor_si512(_mm512_inserti64x4(low, Pack::codes(rows[a + 4] + offset).bytes, 1), flip);
-  }
-  // Transposes 4 x 4 groups of 32-bit words inside 128-bit lanes, then gathers the lanes.
-  __m512i t[8];
-  TESSERA_UNROLL
-  for (int h = 0; h < 8; h += 4) {
-    const __m512i p = _mm512_unpacklo_epi32(z[h], z[h + 1]);
-    const __m512i q = _mm512_unpackhi_epi32(z[h], z[h + 1]);
-    const __m512i r = _mm512_unpacklo_epi32(z[h + 2], z[h + 3]);
-    const __m512i s = _mm512_unpackhi_epi32(z[h + 2], z[h + 3]);
-    t[h] = _mm512_unpacklo_epi64(p, r);
-    t[h + 1] = _mm512_unpackhi_epi64(p, r);
-    t[h + 2] = _mm512_unpacklo_epi64(q, s);
-    t[h + 3] = _mm512_unpackhi_epi64(q, s);
-  }
-  TESSERA_UNROLL
-  for (int c = 0; c < 4; ++c) {
-    _mm512_storeu_si512(out + c * 4 * kRows, _mm512_shuffle_i32x4(t[c], t[c + 4], 0x88));
-    _mm512_storeu_si512(out + (c + 4) * 4 * kRows, _mm512_shuffle_i32x4(t[c], t[c + 4], 0xdd));
-  }
-}
-#elif defined(TESSERA_SIMD_AVX2)
-template <class Pack>
-TESSERA_INLINE void pack_block(const std::byte* const* rows, int64_t offset, uint8_t* out) {
-  __m256i z[8];
-  TESSERA_UNROLL
-  for (int i = 0; i < 8; ++i) z[i] = Pack::codes(rows[i] + offset).bytes;
-  __m256i t[8];
-  TESSERA_UNROLL
-  for (int h = 0; h < 8; h += 4) {
-    const __m256i p = _mm256_unpacklo_epi32(z[h], z[h + 1]);
-    const __m256i q = _mm256_unpackhi_epi32(z[h], z[h + 1]);
-    const __m256i r = _mm256_unpacklo_epi32(z[h + 2], z[h + 3]);
-    const __m256i s = _mm256_unpackhi_epi32(z[h + 2], z[h + 3]);
-    t[h] = _mm256_unpacklo_epi64(p, r);
-    t[h + 1] = _mm256_unpackhi_epi64(p, r);
-    t[h + 2] = _mm256_unpacklo_epi64(q, s);
-    t[h + 3] = _mm256_unpackhi_epi64(q, s);
-  }
-  TESSERA_UNROLL
-  for (int c = 0; c < 4; ++c) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + c * 4 * kRows),
-                        _mm256_permute2x128_si256(t[c], t[c + 4], 0x20));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + (c + 4) * 4 * kRows),
-                        _mm256_permute2x128_si256(t[c], t[c + 4], 0x31));
-  }
-}
-#else
-template <class Pack>
-TESSERA_INLINE void pack_block(const std::byte* const* rows, int64_t offset, uint8_t* out) {
-  for (int r = 0; r < kWidth; ++r) {
-    uint8_t codes[kQuantBlock];
-    store_codes(codes, Pack::codes(rows[r] + offset));
-    for (int group = 0; group < kGroups; ++group)
-      std::memcpy(out + (group * kRows + r) * 4, codes + group * 4, 4);
-  }
-}
-#endif
 
 template <class Pack>
 void int8_pack(const Int8PackArgs& args) {
@@ -133,7 +52,10 @@ void int8_pack(const Int8PackArgs& args) {
   }
 }
 
-template <int N>
+// Scales and, where the format has them, minima of sixteen columns instead of thirty-two.
+enum class Scaling : uint8_t { kBlock, kHalf, kHalfWithMins };
+
+template <int N, Scaling S>
 TESSERA_INLINE void tile(const Int8TileArgs& args, int64_t token) {
   Vf total[kRowVectors][N];
   const bool fresh = args.accumulate == Accumulate::kWhole || args.accumulate == Accumulate::kFirst;
@@ -151,42 +73,62 @@ TESSERA_INLINE void tile(const Int8TileArgs& args, int64_t token) {
   }
   const int8_t* x = args.x.codes + token * args.x.code_stride;
   const float* x_scales = args.x.scales + token * args.x.block_stride;
-  const int32_t* x_offsets = args.x.offsets + token * args.x.block_stride;
+  const int64_t half_stride = 2 * args.x.block_stride;
+  const int32_t* x_offsets = args.x.offsets + token * half_stride;
+  const float* x_sums = args.x.sums + token * half_stride;
+  const float* mins = args.mins;
   const uint8_t* codes = args.codes;
   const float* scales = args.scales;
+  constexpr int kParts = S == Scaling::kBlock ? 1 : 2;
+  constexpr int kPartGroups = kGroups / kParts;
   for (int64_t block = 0; block < args.blocks; ++block) {
-    Vi products[kRowVectors][N];
     TESSERA_UNROLL
-    for (int n = 0; n < N; ++n) {
-      const Vi start = kCodesAreOffset ? splat_int(x_offsets[n * args.x.block_stride + block]) : Vi{};
-      TESSERA_UNROLL
-      for (int v = 0; v < kRowVectors; ++v) products[v][n] = start;
-    }
-    TESSERA_UNROLL
-    for (int group = 0; group < kGroups; ++group) {
-      Vi w[kRowVectors];
-      TESSERA_UNROLL
-      for (int v = 0; v < kRowVectors; ++v)
-        w[v] = load_int(reinterpret_cast<const int32_t*>(codes) + group * kRows + v * kWidth);
+    for (int part = 0; part < kParts; ++part) {
+      Vi products[kRowVectors][N];
       TESSERA_UNROLL
       for (int n = 0; n < N; ++n) {
-        int32_t four;
-        std::memcpy(&four, x + n * args.x.code_stride + group * 4, 4);
-        const Vi values = splat_int(four);
+        Vi start = {};
+        if (kCodesAreOffset) {
+          const int32_t* offsets = x_offsets + n * half_stride + 2 * block;
+          start = splat_int(kParts == 1 ? offsets[0] + offsets[1] : offsets[part]);
+        }
         TESSERA_UNROLL
-        for (int v = 0; v < kRowVectors; ++v) products[v][n] = dot4(products[v][n], w[v], values);
+        for (int v = 0; v < kRowVectors; ++v) products[v][n] = start;
       }
-    }
-    TESSERA_UNROLL
-    for (int v = 0; v < kRowVectors; ++v) {
-      const Vf scale = load(scales + v * kWidth);
       TESSERA_UNROLL
-      for (int n = 0; n < N; ++n)
-        total[v][n] =
-            fma(to_float(products[v][n]), scale * x_scales[n * args.x.block_stride + block], total[v][n]);
+      for (int i = 0; i < kPartGroups; ++i) {
+        const int group = part * kPartGroups + i;
+        Vi w[kRowVectors];
+        TESSERA_UNROLL
+        for (int v = 0; v < kRowVectors; ++v)
+          w[v] = load_int(reinterpret_cast<const int32_t*>(codes) + group * kRows + v * kWidth);
+        TESSERA_UNROLL
+        for (int n = 0; n < N; ++n) {
+          int32_t four;
+          std::memcpy(&four, x + n * args.x.code_stride + group * 4, 4);
+          const Vi values = splat_int(four);
+          TESSERA_UNROLL
+          for (int v = 0; v < kRowVectors; ++v) products[v][n] = dot4(products[v][n], w[v], values);
+        }
+      }
+      TESSERA_UNROLL
+      for (int v = 0; v < kRowVectors; ++v) {
+        const Vf scale = load(scales + v * kWidth);
+        TESSERA_UNROLL
+        for (int n = 0; n < N; ++n)
+          total[v][n] =
+              fma(to_float(products[v][n]), scale * x_scales[n * args.x.block_stride + block], total[v][n]);
+        if (S == Scaling::kHalfWithMins) {
+          const Vf min = load(mins + v * kWidth);
+          TESSERA_UNROLL
+          for (int n = 0; n < N; ++n)
+            total[v][n] = fma(min, splat(x_sums[n * half_stride + 2 * block + part]), total[v][n]);
+        }
+      }
+      scales += kRows;
+      if (S == Scaling::kHalfWithMins) mins += kRows;
     }
     codes += kRows * kQuantBlock;
-    scales += kRows;
     x += kQuantBlock;
   }
   TESSERA_UNROLL
@@ -208,23 +150,34 @@ TESSERA_INLINE void tile(const Int8TileArgs& args, int64_t token) {
   }
 }
 
-void int8_tile(const Int8TileArgs& args) {
+template <Scaling S>
+void tiles(const Int8TileArgs& args) {
   int64_t token = 0;
-  for (; token + kTileTokens <= args.tokens; token += kTileTokens) tile<kTileTokens>(args, token);
+  for (; token + kTileTokens <= args.tokens; token += kTileTokens) tile<kTileTokens, S>(args, token);
   switch (args.tokens - token) {
     case 5:
-      return tile<5>(args, token);
+      return tile<5, S>(args, token);
     case 4:
-      return tile<4>(args, token);
+      return tile<4, S>(args, token);
     case 3:
-      return tile<3>(args, token);
+      return tile<3, S>(args, token);
     case 2:
-      return tile<2>(args, token);
+      return tile<2, S>(args, token);
     case 1:
-      return tile<1>(args, token);
+      return tile<1, S>(args, token);
     default:
       return;
   }
+}
+
+void int8_tile(const Int8TileArgs& args) {
+  tiles<Scaling::kBlock>(args);
+}
+void int8_tile_halves(const Int8TileArgs& args) {
+  if (args.mins == nullptr)
+    tiles<Scaling::kHalf>(args);
+  else
+    tiles<Scaling::kHalfWithMins>(args);
 }
 
 }  // namespace
@@ -232,6 +185,7 @@ void int8_tile(const Int8TileArgs& args) {
 void add_int8_tile_kernels(KernelTable& table) {
   table.tile_rows = kRows;
   table.int8_tile = int8_tile;
+  table.int8_tile_halves = int8_tile_halves;
   table.block[static_cast<size_t>(FormatKind::kQ8_0)].int8_pack = int8_pack<PackQ8_0>;
   table.block[static_cast<size_t>(FormatKind::kQ4_0)].int8_pack = int8_pack<PackQ4_0>;
 }

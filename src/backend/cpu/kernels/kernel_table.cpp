@@ -28,6 +28,7 @@ void fill_kernel_table(KernelTable& table) {
   add_latent_kernels(table);
   add_float_kernels(table);
   add_int8_dot_kernels(table);
+  add_int8_super_kernels(table);
   add_int8_tile_kernels(table);
   add_bf16_kernels(table);
 }

@@ -34,8 +34,9 @@ void attend(const AttendArgs& args, const AttendSequence& sequence, int64_t kv_h
 
 // float_dot.cpp
 void add_float_kernels(KernelTable& table);
-// int8_dot.cpp, int8_tile.cpp
+// int8_dot.cpp, int8_super.cpp, int8_tile.cpp
 void add_int8_dot_kernels(KernelTable& table);
+void add_int8_super_kernels(KernelTable& table);
 void add_int8_tile_kernels(KernelTable& table);
 // bf16_dot.cpp; does nothing without bfloat16 instructions
 void add_bf16_kernels(KernelTable& table);
