@@ -1,6 +1,6 @@
 // One super-block of 256 columns of a row in any quantised format, as the 8-bit products read it: codes + 128, a scale for every
 // sixteen codes and a number that is added to their weights: weight = scale * code + min. A format is one function here; plain
-// loops, which the compiler turns into vectors. Codes are centred, so that rounding the activations costs little; only what is
+// loops, which the compiler turns into vectors (where it is not told to unroll them first). Codes are centred, so that rounding the activations costs little; only what is
 // left goes through the sums of unrounded activations.
 #pragma once
 
@@ -22,7 +22,6 @@ TESSERA_INLINE int byte_at(const std::byte* p) {
 
 // Sixteen bytes of two codes: low halves first, then high ones.
 TESSERA_INLINE void unpack_halves(const std::byte* p, int add, uint8_t* out) {
-  TESSERA_UNROLL
   for (int j = 0; j < 16; ++j) {
     out[j] = static_cast<uint8_t>((byte_at(p + j) & 15) + add);
     out[j + 16] = static_cast<uint8_t>((byte_at(p + j) >> 4) + add);
@@ -192,7 +191,6 @@ TESSERA_INLINE void scale_pairs(const std::byte* p, int middle, Super& out) {
   uint8_t scales[8];
   uint8_t minima[8];
   unpack_six_bits(p + 4, scales, minima);
-  TESSERA_UNROLL
   for (int i = 0; i < 16; ++i) {
     const float scale = d * static_cast<float>(scales[i / 2]);
     out.scales[i] = scale;
@@ -208,9 +206,7 @@ struct SuperQ4K {
     for (int g = 0; g < 4; ++g) {
       const std::byte* packed = p + 16 + 32 * g;
       uint8_t* codes = out.codes + 64 * g;
-      TESSERA_UNROLL
       for (int j = 0; j < 32; ++j) codes[j] = static_cast<uint8_t>((byte_at(packed + j) & 15) + 120);
-      TESSERA_UNROLL
       for (int j = 0; j < 32; ++j) codes[j + 32] = static_cast<uint8_t>((byte_at(packed + j) >> 4) + 120);
     }
   }
@@ -224,7 +220,6 @@ struct SuperQ5K {
     for (int g = 0; g < 8; ++g) {
       const std::byte* packed = p + 48 + g / 2 * 32;
       uint8_t* codes = out.codes + 32 * g;
-      TESSERA_UNROLL
       for (int j = 0; j < 32; ++j) {
         const int low = byte_at(packed + j) >> (g % 2 * 4) & 15;
         codes[j] = static_cast<uint8_t>((low | (byte_at(p + 16 + j) >> g & 1) << 4) + 112);
@@ -237,7 +232,6 @@ struct SuperQ6K {
   static constexpr bool kMins = false;
   static void unpack(const std::byte* p, Super& out) {
     const float d = load_half(p + 208);
-    TESSERA_UNROLL
     for (int i = 0; i < 16; ++i) out.scales[i] = d * static_cast<float>(static_cast<int8_t>(p[192 + i]));
     TESSERA_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -246,7 +240,6 @@ struct SuperQ6K {
         const std::byte* low = p + half * 64 + quarter % 2 * 32;
         const std::byte* top = p + 128 + half * 32;
         uint8_t* codes = out.codes + 128 * half + 32 * quarter;
-        TESSERA_UNROLL
         for (int j = 0; j < 32; ++j)
           codes[j] = static_cast<uint8_t>(
               ((byte_at(low + j) >> (quarter / 2 * 4) & 15) | (byte_at(top + j) >> (2 * quarter) & 3) << 4) +
@@ -262,7 +255,6 @@ TESSERA_INLINE void unpack_quarters(const std::byte* p, int add, uint8_t* codes)
   for (int half = 0; half < 2; ++half) {
     TESSERA_UNROLL
     for (int n = 0; n < 4; ++n) {
-      TESSERA_UNROLL
       for (int j = 0; j < 32; ++j)
         codes[128 * half + 32 * n + j] =
             static_cast<uint8_t>((byte_at(p + 32 * half + j) >> (2 * n) & 3) + add);
@@ -276,7 +268,6 @@ struct SuperQ2K {
   static void unpack(const std::byte* p, Super& out) {
     const float d = load_half(p + 80);
     const float dmin = load_half(p + 82);
-    TESSERA_UNROLL
     for (int i = 0; i < 16; ++i) {
       const float scale = d * static_cast<float>(byte_at(p + i) & 15);
       out.scales[i] = scale;
@@ -299,12 +290,10 @@ struct SuperQ3K {
     }
     uint8_t scales[16];
     std::memcpy(scales, s, 16);
-    TESSERA_UNROLL
     for (int i = 0; i < 16; ++i) out.scales[i] = d * static_cast<float>(scales[i] - 32);
     unpack_quarters(p + 32, 124, out.codes);
     TESSERA_UNROLL
     for (int g = 0; g < 8; ++g) {
-      TESSERA_UNROLL
       for (int j = 0; j < 32; ++j)
         out.codes[32 * g + j] = static_cast<uint8_t>(out.codes[32 * g + j] + (byte_at(p + j) >> g & 1) * 4);
     }
@@ -483,7 +472,6 @@ class GroupedRowOf {
   static void look_up_pairs(const std::byte* p, uint8_t* out) {
     uint8_t halves[32];
     look_up_halves(p, kFP4Codes, halves);
-    TESSERA_UNROLL
     for (int j = 0; j < 16; ++j) {
       out[2 * j] = halves[j];
       out[2 * j + 1] = halves[j + 16];
