@@ -39,9 +39,11 @@ void build(ConfigReader& config, ModelSpec& spec, bool hybrid) {
     shared->width = config.size_or("shared_expert_intermediate_size", 1024);
     shared->activation = read_activation(config, "silu");
   }
-  const FfnSpec dense = read_gated_ffn(config);
+  FfnSpec dense = read_gated_ffn(config);
+  const bool experts = config.count_or("num_experts", 0) > 0;
+  if (!experts && !shared) dense.up_bias = dense.down_bias = config.presence_or("mlp_bias", false);
   Sublayer ffn = sequential("ffn", norm, dense);
-  if (config.count_or("num_experts", 0) > 0) {
+  if (experts) {
     MoeSpec moe = read_moe(config);
     moe.score = RouterScore::kTopKSoftmax;
     ffn = moe_sublayer(norm, moe, shared);

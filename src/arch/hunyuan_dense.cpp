@@ -9,8 +9,10 @@ namespace {
 void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   read_common(config, spec, {.context = 2048});
   AttentionSpec attention = read_attention(config, spec);
+  attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);
   attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {}).rope);
-  config.require(config.flag_or("qk_layernorm", true), "qk_layernorm", "true");
+  (void)config.flag_or("qk_layernorm",
+                       true);  // the reference norms whatever it says; the gains are in every file
   attention.q_norm = attention.k_norm = head_rms_norm(config, attention.head_dim, 1e-5);
   attention.norm_order = NormOrder::kAfterRope;
   const FfnSpec ffn = read_gated_ffn(config);

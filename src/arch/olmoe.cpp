@@ -11,6 +11,7 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
   attention.qkv_bias = attention.o_bias = config.presence_or("attention_bias", false);
   attention.q_norm = attention.k_norm = rms_norm(config, 1e-5);
   attention.clip = config.number_or("clip_qkv", 0.0);
+  attention.clip_place = ClipPlace::kNormed;
   attention.rope = spec.add_rope(read_rope(config, attention.head_dim, {}).rope);
   MoeSpec moe = read_moe(config);
   moe.renormalise = config.flag_or("norm_topk_prob", false);

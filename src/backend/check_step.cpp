@@ -62,6 +62,21 @@ Status check_inputs(const Plan& plan, const BoundWeights& weights, const StepInp
   return {};
 }
 
+// Three axes that differ need a rope that tells them apart; equal ones are positions of text.
+Status check_axes(const Plan& plan, std::span<const int32_t> positions, int64_t tokens) {
+  const auto count = static_cast<size_t>(tokens);
+  if (positions.size() == count) return {};
+  for (const RopeSpec& rope : plan.ropes)
+    if (!rope.sections.empty()) return {};
+  for (size_t t = 0; t < count; ++t)
+    if (positions[count + t] != positions[t] || positions[2 * count + t] != positions[t])
+      return fail(ErrorCode::kInvalidArgument,
+                  "step: token {} has positions of three axes, {} {} {}: the model has no rope sections, it "
+                  "knows one axis",
+                  t, positions[t], positions[count + t], positions[2 * count + t]);
+  return {};
+}
+
 }  // namespace
 
 Status check_step(const Plan& plan, const BoundWeights& weights, const CompileOptions& options,
@@ -78,6 +93,7 @@ Status check_step(const Plan& plan, const BoundWeights& weights, const CompileOp
   TESSERA_TRY_STATUS(check_inputs(plan, weights, input, tokens));
   const auto positions = static_cast<int64_t>(input.positions.size());
   if (positions != tokens && positions != 3 * tokens) return bad("positions", positions, tokens);
+  TESSERA_TRY_STATUS(check_axes(plan, input.positions, tokens));
   if (static_cast<int64_t>(input.past.size()) != sequences)
     return bad("past lengths", static_cast<int64_t>(input.past.size()), sequences);
   if (static_cast<int64_t>(input.rope_lengths.size()) != sequences)

@@ -129,6 +129,19 @@ std::array<int32_t, 3> image_axes(int32_t position) {
   return {after, after, after};
 }
 
+TEST(Axes, AreRefusedWhereTheModelKnowsOne) {
+  for (const std::string backend : {"reference", "cpu"}) {
+    const Loaded loaded = load(case_named("arch", "llama"), backend, exact_options());
+    loaded.model->set_feed({Feed::Rows::kIds, equal_axes});
+    ASSERT_TRUE(loaded.model->logits(loaded.golden.ids, Way::kWhole));
+    loaded.model->set_feed({Feed::Rows::kIds, image_axes});
+    const auto refused = loaded.model->logits(loaded.golden.ids, Way::kWhole);
+    ASSERT_FALSE(refused) << backend;
+    EXPECT_NE(refused.error().message.find("the model has no rope sections"), std::string::npos)
+        << refused.error().message;
+  }
+}
+
 TEST(Axes, EqualAxesAreOneAndOthersAgreeWithTheReference) {
   int compared = 0;
   for (const char* name : {"qwen3_5_vl", "glm_ocr_text"}) {

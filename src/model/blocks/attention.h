@@ -16,6 +16,7 @@ enum class ValueSource : uint8_t {
 };
 // Linear biases on scores (Press et al., 2022): slope_h * (j - i) is added to the scaled product, or before the scale.
 enum class Alibi : uint8_t { kNone, kAfterScale, kBeforeScale };
+enum class ClipPlace : uint8_t { kProjected, kNormed };  // q, k and v are clamped before or after their norms
 enum class OutputGate : uint8_t {
   kNone,
   kSigmoid
@@ -34,8 +35,9 @@ struct AttentionSpec {
   ValueSource value_source = ValueSource::kProjection;
   Presence qkv_bias = Presence::kAbsent;
   Presence o_bias = Presence::kAbsent;
-  double scale = 0;    // scores are multiplied by it; usually head_dim ^ -0.5
-  double clip = 0;     // q, k and v are clamped to [-clip, clip] after their projection; 0: not
+  double scale = 0;  // scores are multiplied by it; usually head_dim ^ -0.5
+  double clip = 0;   // q, k and v are clamped to [-clip, clip]; 0: not
+  ClipPlace clip_place = ClipPlace::kProjected;
   double softcap = 0;  // cap * tanh(score / cap); 0: none
   int64_t window = 0;  // a position sees the last `window` positions, itself included; 0: all
   bool causal = true;

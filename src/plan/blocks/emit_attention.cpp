@@ -12,8 +12,10 @@ class AttentionEmitter {
 
   Slice emit(Slice input) {
     project(input);
+    if (a_.clip_place == ClipPlace::kProjected) clamp();
     if (a_.value_source == ValueSource::kKey && k_.present()) take_value_from_key();
     if (a_.norm_order == NormOrder::kBeforeRope) normalise();
+    if (a_.clip_place == ClipPlace::kNormed) clamp();
     rotate();
     if (a_.norm_order == NormOrder::kAfterRope) normalise();
     const Slice mixed = attend();
@@ -41,9 +43,12 @@ class AttentionEmitter {
     linear.input = input;
     linear.output = builder_.value(name_ + ".qkv", width);
     for (auto& [stem, slice] : parts) slice->value = linear.output.value;
-    const Slice all = linear.output;
+    clamped_ = Slice{linear.output.value, 0, width - gate_.width};
     builder_.emit(std::move(linear));
-    if (a_.clip > 0) builder_.emit(ClampOp{all, all, a_.clip});
+  }
+
+  void clamp() {
+    if (a_.clip > 0) builder_.emit(ClampOp{clamped_, clamped_, a_.clip});
   }
 
   void take_value_from_key() {
@@ -99,6 +104,7 @@ class AttentionEmitter {
   Slice k_;
   Slice v_;
   Slice gate_;
+  Slice clamped_;  // q, k and v side by side
 };
 
 }  // namespace
