@@ -19,6 +19,8 @@ struct Architecture {
   std::string_view gguf_key = {};  // where families share such a name: only this one's files have it (not 0)
   // Fills the spec; may add dialect rows that depend on the model's numbers (it holds the rows below already).
   void (*build)(ConfigReader& config, ModelSpec& spec, Dialect& dialect) = nullptr;
+  // What its layers are made of, for people; a test holds it to the family's checkpoints.
+  std::vector<std::string_view> blocks = {"attention", "gated feed-forward"};
   Dialect hf = {};    // rows that come before hf_dialect()
   Dialect gguf = {};  // rows that come before gguf_dialect()
   // Rows that come before those of `hf` where MLX or MLC wrote the file: what their converters have already baked in.

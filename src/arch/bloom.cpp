@@ -40,6 +40,7 @@ const Architecture& bloom_architecture() {
       .hf_names = {"BloomForCausalLM", "BloomModel", "bloom"},
       .gguf_names = {"bloom"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"embed"}, {"word_embeddings"}},
                       {{"embed.norm"}, {"word_embeddings_layernorm"}},
                       {{"final_norm"}, {"ln_f"}},

@@ -102,6 +102,7 @@ const Architecture& deepseek_v2_architecture() {
                                             .hf_names = {"DeepseekV2ForCausalLM", "deepseek_v2"},
                                             .gguf_names = {"deepseek2"},
                                             .build = build_v2,
+                                            .blocks = {"latent attention", "gated feed-forward", "experts"},
                                             .hf = hf()};
   return architecture;
 }
@@ -110,6 +111,7 @@ const Architecture& deepseek_v3_architecture() {
   static const Architecture architecture = {.family = "deepseek_v3",
                                             .hf_names = {"DeepseekV3ForCausalLM", "deepseek_v3"},
                                             .build = build_v3,
+                                            .blocks = {"latent attention", "gated feed-forward", "experts"},
                                             .hf = hf()};
   return architecture;
 }

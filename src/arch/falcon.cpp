@@ -66,6 +66,7 @@ const Architecture& falcon_architecture() {
                    "RefinedWebModel"},
       .gguf_names = {"falcon"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"embed"}, {"word_embeddings"}},
                       {{"final_norm"}, {"ln_f"}},
                       {{"layers.*.attn.norm"}, {"h.*.input_layernorm"}},

@@ -61,7 +61,11 @@ Dialect hf() {
 
 const Architecture& falcon_h1_architecture() {
   static const Architecture architecture = {
-      .family = "falcon_h1", .hf_names = {"FalconH1ForCausalLM", "falcon_h1"}, .build = build, .hf = hf()};
+      .family = "falcon_h1",
+      .hf_names = {"FalconH1ForCausalLM", "falcon_h1"},
+      .build = build,
+      .blocks = {"attention", "state space by heads", "gated feed-forward"},
+      .hf = hf()};
   return architecture;
 }
 

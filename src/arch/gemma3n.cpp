@@ -111,6 +111,7 @@ const Architecture& gemma3n_architecture() {
       .family = "gemma3n",
       .hf_names = {"Gemma3nForCausalLM", "Gemma3nForConditionalGeneration", "gemma3n", "gemma3n_text"},
       .build = build,
+      .blocks = {"attention", "gated feed-forward", "identity", "low-rank"},
       .hf = {.rows = {{{"layers.*.attn.branch_post_norm"}, {"layers.*.post_attention_layernorm"}},
                       {{"layers.*.low_rank.left"}, {"layers.*.laurel.linear_left"}},
                       {{"layers.*.low_rank.right"}, {"layers.*.laurel.linear_right"}},

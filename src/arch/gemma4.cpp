@@ -142,6 +142,7 @@ const Architecture& gemma4_architecture() {
       .hf_names = {"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "gemma4", "gemma4_text"},
       .gguf_names = {"gemma4"},
       .build = build,
+      .blocks = {"attention", "gated feed-forward", "experts", "per-layer input"},
       .hf = {.rows = {{{"layers.*.ffn.branch_norm"}, {"layers.*.pre_feedforward_layernorm"}},
                       {{"layers.*.ffn.branch_post_norm"}, {"layers.*.post_feedforward_layernorm_1"}},
                       {{"layers.*.moe.branch_norm"}, {"layers.*.pre_feedforward_layernorm_2"}},

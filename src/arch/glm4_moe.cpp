@@ -37,6 +37,7 @@ const Architecture& glm4_moe_architecture() {
       .hf_names = {"Glm4MoeForCausalLM", "glm4_moe"},
       .gguf_names = {"glm4moe"},
       .build = build,
+      .blocks = {"attention", "gated feed-forward", "experts"},
       .gguf = {.rows = {{{"layers.*.ffn.norm"}, {"blk.*.post_attention_norm"}}}}};
   return architecture;
 }

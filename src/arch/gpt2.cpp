@@ -34,6 +34,7 @@ const Architecture& gpt2_architecture() {
       .hf_names = {"GPT2LMHeadModel", "GPT2Model", "gpt2"},
       .gguf_names = {"gpt2"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"embed"}, {"wte"}},
                       {{"embed.positions"}, {"wpe"}},
                       {{"final_norm"}, {"ln_f"}},

@@ -30,6 +30,7 @@ const Architecture& gpt_neox_architecture() {
       .family = "gpt_neox",
       .hf_names = {"GPTNeoXForCausalLM", "GPTNeoXModel", "gpt_neox"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"embed"}, {"embed_in"}},
                       {{"final_norm"}, {"final_layer_norm"}},
                       {{"head"}, {"embed_out"}},

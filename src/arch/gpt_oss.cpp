@@ -54,6 +54,7 @@ const Architecture& gpt_oss_architecture() {
       .hf_names = {"GptOssForCausalLM", "gpt_oss"},
       .gguf_names = {"gpt-oss"},
       .build = build,
+      .blocks = {"attention", "experts"},
       .hf = {.rows = {{{"layers.*.moe.router"}, {"layers.*.mlp.router"}},
                       {{"layers.*.moe.down.weight"},
                        {"layers.*.mlp.experts.down_proj!"},

@@ -92,16 +92,19 @@ const Architecture& granite_moe_architecture() {
                                             .hf_names = {"GraniteMoeForCausalLM", "granitemoe"},
                                             .gguf_names = {"granitemoe"},
                                             .build = build_plain,
+                                            .blocks = {"attention", "experts"},
                                             .hf = hf()};
   return architecture;
 }
 
 const Architecture& granite_hybrid_architecture() {
-  static const Architecture architecture = {.family = "granitemoehybrid",
-                                            .hf_names = {"GraniteMoeHybridForCausalLM", "granitemoehybrid"},
-                                            .gguf_names = {"granitehybrid"},
-                                            .build = build_hybrid,
-                                            .hf = hf()};
+  static const Architecture architecture = {
+      .family = "granitemoehybrid",
+      .hf_names = {"GraniteMoeHybridForCausalLM", "granitemoehybrid"},
+      .gguf_names = {"granitehybrid"},
+      .build = build_hybrid,
+      .blocks = {"attention", "state space by heads", "gated feed-forward", "experts"},
+      .hf = hf()};
   return architecture;
 }
 

@@ -52,11 +52,13 @@ Dialect hf() {
 }  // namespace
 
 const Architecture& jamba_architecture() {
-  static const Architecture architecture = {.family = "jamba",
-                                            .hf_names = {"JambaForCausalLM", "jamba"},
-                                            .gguf_names = {"jamba"},
-                                            .build = build,
-                                            .hf = hf()};
+  static const Architecture architecture = {
+      .family = "jamba",
+      .hf_names = {"JambaForCausalLM", "jamba"},
+      .gguf_names = {"jamba"},
+      .build = build,
+      .blocks = {"attention", "selective scan", "gated feed-forward", "experts"},
+      .hf = hf()};
   return architecture;
 }
 

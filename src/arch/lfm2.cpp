@@ -66,6 +66,7 @@ const Architecture& lfm2_architecture() {
       .hf_names = {"Lfm2ForCausalLM", "lfm2", "Lfm2MoeForCausalLM", "lfm2_moe"},
       .gguf_names = {"lfm2", "lfm2moe"},
       .build = build,
+      .blocks = {"attention", "short convolution", "gated feed-forward", "experts"},
       .hf = {.rows = {{{"final_norm"}, {"embedding_norm"}},
                       {{"layers.*.attn.norm"}, {"layers.*.operator_norm"}},
                       {{"layers.*.ffn.norm"}, {"layers.*.ffn_norm"}},

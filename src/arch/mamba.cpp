@@ -65,6 +65,7 @@ const Architecture& mamba_architecture() {
                                             .hf_names = {"MambaForCausalLM", "mamba"},
                                             .gguf_names = {"mamba"},
                                             .build = build,
+                                            .blocks = {"selective scan"},
                                             .hf = hf()};
   return architecture;
 }
@@ -73,6 +74,7 @@ const Architecture& falcon_mamba_architecture() {
   static const Architecture architecture = {.family = "falcon_mamba",
                                             .hf_names = {"FalconMambaForCausalLM", "falcon_mamba"},
                                             .build = build_falcon,
+                                            .blocks = {"selective scan"},
                                             .hf = hf()};
   return architecture;
 }
@@ -82,6 +84,7 @@ const Architecture& mamba2_architecture() {
                                             .hf_names = {"Mamba2ForCausalLM", "mamba2"},
                                             .gguf_names = {"mamba2"},
                                             .build = build_mamba2,
+                                            .blocks = {"state space by heads"},
                                             .hf = hf()};
   return architecture;
 }

@@ -28,7 +28,8 @@ const Architecture& mixtral_architecture() {
                                             .hf_names = {"MixtralForCausalLM", "MixtralModel", "mixtral"},
                                             .gguf_names = {"llama"},
                                             .gguf_key = "num_experts",
-                                            .build = build};
+                                            .build = build,
+                                            .blocks = {"attention", "experts"}};
   return architecture;
 }
 

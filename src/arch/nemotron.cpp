@@ -26,6 +26,7 @@ const Architecture& nemotron_architecture() {
       .hf_names = {"NemotronForCausalLM", "NemotronModel", "nemotron"},
       .gguf_names = {"nemotron"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"final_norm"}, {"norm"}, Transform::kAddOne},
                       {{"layers.*.attn.norm"}, {"layers.*.input_layernorm"}, Transform::kAddOne},
                       {{"layers.*.ffn.norm"}, {"layers.*.post_attention_layernorm"}, Transform::kAddOne}}}};

@@ -27,7 +27,8 @@ const Architecture& olmoe_architecture() {
   static const Architecture architecture = {.family = "olmoe",
                                             .hf_names = {"OlmoeForCausalLM", "OlmoeModel", "olmoe"},
                                             .gguf_names = {"olmoe"},
-                                            .build = build};
+                                            .build = build,
+                                            .blocks = {"attention", "experts"}};
   return architecture;
 }
 

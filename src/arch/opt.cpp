@@ -34,6 +34,7 @@ const Architecture& opt_architecture() {
       .family = "opt",
       .hf_names = {"OPTForCausalLM", "OPTModel", "opt"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"embed.positions"}, {"embed_positions"}},
                       {{"embed.projection"}, {"project_in"}},
                       {{"head.projection"}, {"project_out"}},

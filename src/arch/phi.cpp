@@ -26,6 +26,7 @@ const Architecture& phi_architecture() {
       .hf_names = {"PhiForCausalLM", "PhiModel", "phi"},
       .gguf_names = {"phi2"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"final_norm"}, {"final_layernorm"}},
                       {{"layers.*.attn.o"}, {"layers.*.self_attn.dense"}},
                       {{"layers.*.ffn.up"}, {"layers.*.mlp.fc1"}},

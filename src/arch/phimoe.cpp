@@ -27,8 +27,10 @@ void build(ConfigReader& config, ModelSpec& spec, Dialect&) {
 }  // namespace
 
 const Architecture& phimoe_architecture() {
-  static const Architecture architecture = {
-      .family = "phimoe", .hf_names = {"PhimoeForCausalLM", "PhiMoEForCausalLM", "phimoe"}, .build = build};
+  static const Architecture architecture = {.family = "phimoe",
+                                            .hf_names = {"PhimoeForCausalLM", "PhiMoEForCausalLM", "phimoe"},
+                                            .build = build,
+                                            .blocks = {"attention", "experts"}};
   return architecture;
 }
 

@@ -32,7 +32,8 @@ const Architecture& qwen2_moe_architecture() {
   static const Architecture architecture = {.family = "qwen2_moe",
                                             .hf_names = {"Qwen2MoeForCausalLM", "Qwen2MoeModel", "qwen2_moe"},
                                             .gguf_names = {"qwen2moe"},
-                                            .build = build};
+                                            .build = build,
+                                            .blocks = {"attention", "gated feed-forward", "experts"}};
   return architecture;
 }
 

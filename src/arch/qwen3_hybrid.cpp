@@ -138,13 +138,15 @@ std::vector<DialectRow> converted() {
 }  // namespace
 
 const Architecture& qwen3_next_architecture() {
-  static const Architecture architecture = {.family = "qwen3_next",
-                                            .hf_names = {"Qwen3NextForCausalLM", "qwen3_next"},
-                                            .gguf_names = {"qwen3next"},
-                                            .build = build_next,
-                                            .hf = hf(),
-                                            .gguf = gguf(),
-                                            .converted = converted()};
+  static const Architecture architecture = {
+      .family = "qwen3_next",
+      .hf_names = {"Qwen3NextForCausalLM", "qwen3_next"},
+      .gguf_names = {"qwen3next"},
+      .build = build_next,
+      .blocks = {"attention", "gated delta rule", "gated feed-forward", "experts"},
+      .hf = hf(),
+      .gguf = gguf(),
+      .converted = converted()};
   return architecture;
 }
 
@@ -156,6 +158,7 @@ const Architecture& qwen3_5_architecture() {
                    "qwen3_5_moe", "qwen3_5_moe_text"},
       .gguf_names = {"qwen35", "qwen35moe"},
       .build = build_3_5,
+      .blocks = {"attention", "gated delta rule", "gated feed-forward", "experts"},
       .hf = hf(),
       .gguf = gguf(),
       .converted = converted()};

@@ -32,7 +32,8 @@ const Architecture& qwen3_moe_architecture() {
   static const Architecture architecture = {.family = "qwen3_moe",
                                             .hf_names = {"Qwen3MoeForCausalLM", "Qwen3MoeModel", "qwen3_moe"},
                                             .gguf_names = {"qwen3moe"},
-                                            .build = build};
+                                            .build = build,
+                                            .blocks = {"attention", "experts"}};
   return architecture;
 }
 

@@ -38,6 +38,7 @@ const Architecture& rwkv4_architecture() {
       .family = "rwkv4",
       .hf_names = {"RwkvForCausalLM", "rwkv"},
       .build = build,
+      .blocks = {"time mix", "channel mix"},
       .hf = {.rows = {{{"embed"}, {"embeddings"}},
                       {{"embed.norm"}, {"blocks.0.pre_ln"}},
                       {{"final_norm"}, {"ln_out"}},

@@ -28,6 +28,7 @@ const Architecture& starcoder2_architecture() {
       .hf_names = {"Starcoder2ForCausalLM", "Starcoder2Model", "starcoder2"},
       .gguf_names = {"starcoder2"},
       .build = build,
+      .blocks = {"attention", "plain feed-forward"},
       .hf = {.rows = {{{"layers.*.ffn.up"}, {"layers.*.mlp.c_fc"}},
                       {{"layers.*.ffn.down"}, {"layers.*.mlp.c_proj"}}}}};
   return architecture;

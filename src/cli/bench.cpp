@@ -77,7 +77,7 @@ Result<std::unique_ptr<Session>> load(const BenchOptions& options, ThreadPool& t
       return fail(ErrorCode::kInvalidArgument,
                   "bench: --precision packs a file; random weights take --format");
     TESSERA_TRY(const SessionOptions session, options.computing.session());
-    TESSERA_TRY(const Format format, parse_weight_format(options.format));
+    TESSERA_TRY(const Format format, parse_packed_format(options.format));
     TESSERA_TRY(const Config config, preset_config(options.random));
     TESSERA_TRY(LoadedModel model, random_model(config, format, threads));
     return Session::create(std::move(model), session);

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "arch/architecture.h"
-#include "arch/family_blocks.h"
 #include "base/json.h"
 #include "cli/command.h"
 
@@ -22,12 +21,12 @@ Result<int> list_models(bool as_json) {
       all.push_back({{"family", architecture->family},
                      {"config_json", architecture->hf_names},
                      {"gguf", architecture->gguf_names},
-                     {"blocks", family_blocks(*architecture)}});
+                     {"blocks", architecture->blocks}});
       continue;
     }
     fmt::print("{}\n  config.json  {}\n  gguf         {}\n  blocks       {}\n", architecture->family,
                joined(architecture->hf_names), joined(architecture->gguf_names),
-               joined(family_blocks(*architecture)));
+               joined(architecture->blocks));
   }
   if (as_json) fmt::print("{}\n", dump_json(all));
   return 0;

@@ -204,8 +204,6 @@ bool in_layers(const PrecisionTerm& term, int64_t layer, int64_t layers) {
       return layer >= term.first && layer <= term.last;
     case LayerSet::kFirstEighth:
       return layer >= 0 && layer < std::max<int64_t>(1, layers / 8);
-    case LayerSet::kFirstSixteenth:
-      return layer >= 0 && layer < std::max<int64_t>(1, layers / 16);
     case LayerSet::kMoreBits:
       return layer >= 0 && (layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2);
   }

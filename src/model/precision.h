@@ -16,7 +16,7 @@
 namespace tessera {
 
 // Layers that a term is for. kMoreBits: the first and last eighth and every third layer between them, where more bits pay most.
-enum class LayerSet : uint8_t { kAll, kRange, kFirstEighth, kFirstSixteenth, kMoreBits };
+enum class LayerSet : uint8_t { kAll, kRange, kFirstEighth, kMoreBits };
 
 struct PrecisionTerm {
   std::string text;                // as written, for messages

@@ -268,7 +268,7 @@ struct TokenShiftOp {
   int layer = 0;
 };
 
-// The WKV recurrence of RWKV-4 (arXiv 2305.13048), per channel, with state num, den, max ([3][channels]; den = 0: nothing yet):
+// The WKV recurrence (arXiv 2305.13048), per channel, with state num, den, max ([3][channels]; den = 0: nothing yet):
 // output = (num + e^(first + k) v) / (den + e^(first + k)); then num <- e^decay num + e^k v, den likewise, all kept relative to max.
 struct WkvOp {
   Slice k;

@@ -39,16 +39,26 @@ Result<Report> run_once(Session& session, int64_t prompt, int64_t tokens) {
   }
 }
 
+uint64_t bytes_of(const BoundSlot& slot) {
+  uint64_t bytes = 0;
+  for (const Weight& weight : slot.parts)
+    bytes += static_cast<uint64_t>(weight.rows * format_stored_bytes(weight.format, weight.columns));
+  return bytes;
+}
+
 }  // namespace
 
 uint64_t weight_bytes_per_step(const Plan& plan, const BoundWeights& weights) {
   uint64_t bytes = 0;
   for (const Op& op : plan.ops) {
-    const auto* linear = std::get_if<LinearOp>(&op);
-    if (linear == nullptr) continue;
-    for (const LinearPart& part : linear->parts)
-      for (const Weight& weight : weights.at(part.weight).parts)
-        bytes += static_cast<uint64_t>(weight.rows * format_stored_bytes(weight.format, weight.columns));
+    if (const auto* linear = std::get_if<LinearOp>(&op))
+      for (const LinearPart& part : linear->parts) bytes += bytes_of(weights.at(part.weight));
+    if (const auto* experts = std::get_if<ExpertsOp>(&op))
+      for (const WeightId weight : {experts->gate, experts->up, experts->down})
+        if (weight >= 0)
+          bytes += bytes_of(weights.at(weight)) * static_cast<uint64_t>(experts->top_k) /
+                   static_cast<uint64_t>(experts->experts);
+    if (const auto* latent = std::get_if<MlaAttendOp>(&op)) bytes += bytes_of(weights.at(latent->kv_b));
   }
   return bytes;
 }

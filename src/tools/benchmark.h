@@ -35,7 +35,8 @@ struct BenchmarkResult {
 
 [[nodiscard]] Result<BenchmarkResult> run_benchmark(Session& session, const BenchmarkOptions& options);
 
-// Bytes of weights that one decode step reads: every matrix of the plan once, no embedding rows.
+// Bytes of weights that one decode step reads: every matrix of the plan once, of experts those that one token
+// chooses, no embedding rows.
 [[nodiscard]] uint64_t weight_bytes_per_step(const Plan& plan, const BoundWeights& weights);
 // Bytes of paged state per position, over all groups.
 [[nodiscard]] uint64_t state_bytes_per_position(const Session& session);

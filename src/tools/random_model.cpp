@@ -113,23 +113,6 @@ Status for_slots(const ModelSpec& spec, const Body& body) {
 
 }  // namespace
 
-Result<Format> parse_weight_format(const std::string& name) {
-  std::string upper = name;
-  for (char& c : upper)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  std::vector<std::string> names;
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    names.emplace_back(dtype_name(dtype));
-    if (upper == names.back()) return Format::plain(dtype);
-  }
-  for (const FormatInfo& info : format_table()) {
-    if (info.encode == nullptr) continue;
-    names.emplace_back(info.name);
-    if (upper == info.name) return Format::block(info.kind);
-  }
-  return fail(ErrorCode::kInvalidArgument, "format {}: expected one of {}", name, fmt::join(names, ", "));
-}
-
 Result<LoadedModel> random_model(const Config& config, const Format& format, ThreadPool& threads) {
   TESSERA_TRY(LoadedModel model, without_weights(config));
   std::vector<Bank> banks;

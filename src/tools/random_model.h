@@ -19,7 +19,4 @@ namespace tessera {
 // The same model without any matrix's bytes: for plans and sizes, never to compute with.
 [[nodiscard]] Result<LoadedModel> outline_model(const Config& config, const Format& format);
 
-// "q8_0", "Q4_0", "f16", "bf16", "f32"; an error lists the names.
-[[nodiscard]] Result<Format> parse_weight_format(const std::string& name);
-
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Convolution, delta rule, state spaces, RWKV and the streams: token by token, in the recurrent form.
+// Convolution, delta rule, state spaces, the WKV recurrence and the streams: token by token, in the recurrent form.
 #include <algorithm>
 #include <cmath>
 

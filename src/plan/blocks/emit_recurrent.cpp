@@ -1,4 +1,4 @@
-// Blocks with a fixed state: short convolution, delta rule, state spaces, RWKV, and the per-layer input (which has none).
+// Blocks with a fixed state: short convolution, delta rule, state spaces, the WKV recurrence, and the per-layer input (which has none).
 #include "plan/plan_builder.h"
 
 namespace tessera {
