@@ -40,7 +40,7 @@ void CheckpointBuilder::set_metadata(GgufMetadata metadata) {
   checkpoint_->metadata_ = std::move(metadata);
 }
 
-// Files that somebody else keeps in memory are no mappings.
+// Files that somebody else keeps in memory are no mappings. Before fold(), which adds owners that are no files.
 void CheckpointBuilder::note_mappings() {
   if (checkpoint_->owners_.size() != checkpoint_->files_.size()) return;
   checkpoint_->mapped_.resize(checkpoint_->files_.size());

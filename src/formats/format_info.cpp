@@ -91,6 +91,11 @@ constexpr std::array kGgufElements = {
     GgufElement{26, DType::kI32}, GgufElement{27, DType::kI64},
 };
 
+// count * bits / 8 without the product: readers bound counts so that their bytes fit, not their bits.
+int64_t packed_bytes(int64_t count, int64_t bits) {
+  return count / 8 * bits + count % 8 * bits / 8;
+}
+
 }  // namespace
 
 std::span<const FormatInfo> format_table() {
@@ -132,10 +137,10 @@ int64_t format_block(const Format& format) {
 }
 
 int64_t format_row_bytes(const Format& format, int64_t columns) {
-  if (format.is_plain()) return columns * dtype_bits(format.element) / 8;
+  if (format.is_plain()) return packed_bytes(columns, dtype_bits(format.element));
   const FormatInfo& info = format_info(format.kind);
   CHECK(columns % format_block(format) == 0, "{} columns of {}", columns, info.name);
-  if (format.is_grouped()) return columns * format.bits / 8;
+  if (format.is_grouped()) return packed_bytes(columns, format.bits);
   return columns / info.block_values * info.block_bytes;
 }
 
